@@ -1,0 +1,1 @@
+"""Agents that run as durable jobs inside real applications."""

@@ -16,7 +16,6 @@ from littleghost.errors import InvocationError
 
 Role: TypeAlias = Literal["system", "developer", "user", "assistant", "tool"]
 ROLES: tuple[str, ...] = ("system", "developer", "user", "assistant", "tool")
-_NO_METADATA: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +142,7 @@ class Message:
 
     role: Role
     content: tuple[Block, ...]
-    metadata: Mapping[str, Any] = field(default=_NO_METADATA)
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def text(self) -> str:

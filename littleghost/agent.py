@@ -1,0 +1,125 @@
+"""Agents: one model, its instructions and its tools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, cast
+
+from littleghost import registry
+from littleghost.assembly import Assembly
+from littleghost.engine.commands import ParticipantSpec, TaskSpec
+from littleghost.engine.decide import agent as decide
+from littleghost.engine.turn import TURNS
+from littleghost.errors import DefinitionError
+from littleghost.providers.base import ToolSpec
+from littleghost.toolset import Declarations, Toolset, validate_declarations
+
+DEFAULT_PROMPT = "You are a helpful agent."
+
+
+class Agent(Assembly, abstract=True):
+    """A model-driven loop: the model answers or asks for tools, until it answers.
+
+    Attributes:
+        model: "connection:model-id", a role, a mapping with `provider` and `model`, or a method
+            `model(self)` that chooses for one run; None is the default model.
+        system_prompt: Text, or a method `system_prompt(self)` that writes it for one run. Blank
+            text means that there is none.
+        tools: Tool classes, decorated functions and tool providers; added to those of the bases.
+    """
+
+    kind: ClassVar[str] = "agent"
+    model: Any = None
+    system_prompt: Any = DEFAULT_PROMPT
+    tools: ClassVar[Sequence[Any]] = ()
+    _declarations: ClassVar[Declarations | None] = None
+
+    def __init_subclass__(cls, *, abstract: bool = False, **options: Any) -> None:
+        """Register the class; see `Assembly`."""
+        super().__init_subclass__(abstract=abstract, **options)
+        cls._declarations = None
+
+    @classmethod
+    def declarations(cls) -> Declarations:
+        """Give the checked tool declarations of the class and its bases.
+
+        Raises:
+            DefinitionError: A tool is declared wrongly; the message lists every problem.
+        """
+        if cls._declarations is None:
+            declared: list[Any] = []
+            for base in reversed(cls.__mro__):
+                own = base.__dict__.get("tools", ())
+                if isinstance(own, str) or not isinstance(own, Sequence):
+                    raise DefinitionError(
+                        f"{cls.__qualname__}.tools is {own!r}; use a list of tools"
+                    )
+                declared += [tool for tool in own if tool not in declared]
+            cls._declarations = validate_declarations(declared, f"{cls.__qualname__}.tools")
+        return cls._declarations
+
+    @classmethod
+    def check_definition(cls) -> None:
+        """Check model, prompt and tools."""
+        name = cls.__qualname__
+        if not (cls.model is None or callable(cls.model) or isinstance(cls.model, str | Mapping)):
+            raise DefinitionError(
+                f"{name}.model is {cls.model!r}; use 'connection:model-id', a role name, a mapping "
+                "with provider and model, or a method"
+            )
+        if not (callable(cls.system_prompt) or isinstance(cls.system_prompt, str)):
+            raise DefinitionError(f"{name}.system_prompt must be text or a method")
+        for entry in cls.declarations().entries:
+            schema = getattr(entry, "schema", None)
+            if schema is not None:
+                schema()
+
+    @classmethod
+    def definition(cls) -> Mapping[str, Any]:
+        """Give what the definition consists of, as JSON."""
+        fixed = cls.declarations().fixed
+        tools = (
+            [[spec.name, spec.description, dict(spec.input_schema)] for spec in fixed[1]]
+            if fixed
+            else [str(getattr(entry, "__qualname__", entry)) for entry in cls.declarations().entries]
+        )
+        return {
+            **super().definition(),
+            "model": _told(cls.model),
+            "system_prompt": _told(cls.system_prompt),
+            "tools": tools,
+        }
+
+    @classmethod
+    def begin(cls, queue: Any) -> tuple[Sequence[ParticipantSpec], Sequence[TaskSpec]]:
+        """Give the root participant and its first turn."""
+        participant, turn = decide.start("0", registry.name_of(cls), cls.id(), queue(TURNS))
+        return [participant], [turn]
+
+    def prompt_text(self) -> str:
+        """Give the system prompt of this run."""
+        prompt = self.system_prompt
+        return str(prompt() if callable(prompt) else prompt)
+
+    def model_selection(self) -> str | Mapping[str, Any] | None:
+        """Give the model of this run."""
+        chosen = self.model
+        return cast("str | Mapping[str, Any] | None", chosen() if callable(chosen) else chosen)
+
+    def toolset(self) -> Toolset:
+        """Give the tools of this run."""
+        return Toolset(self.declarations(), self._binding.with_(agent=self))
+
+    def offered(self, specs: Sequence[ToolSpec], turn: int) -> Sequence[ToolSpec]:
+        """Choose the tools that one model request offers; override it to hide some.
+
+        Args:
+            specs: The tools of this run.
+            turn: Which turn of the run it is, from 0.
+        """
+        del turn
+        return specs
+
+
+def _told(value: Any) -> Any:
+    return f"method {value.__qualname__}" if callable(value) else value

@@ -1,0 +1,223 @@
+"""What every assembly can do: be asked, enqueued and watched, in the same three ways.
+
+A class is a definition. It is registered when it is defined, checked when it is first used or when a
+worker starts, and nothing about one request ever lives on it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal, Self
+
+from littleghost import registry
+from littleghost.context import Binding
+from littleghost.engine.commands import ParticipantSpec, TaskSpec
+from littleghost.engine.perform import refuse_blocking
+from littleghost.errors import DefinitionError
+from littleghost.json_values import dumps
+from littleghost.limits import Limits
+from littleghost.messages import Message
+from littleghost.run import AsyncRunStream, Run, RunStream
+from littleghost.start import start_run, start_run_async
+
+_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+Input = str | Message | Mapping[str, Any]
+
+
+class Assembly:
+    """Base of everything that can be called like an agent.
+
+    Attributes:
+        assembly_id: Its id in events and results; the class name in snake case, without a trailing
+            Agent, Workflow, Swarm or Graph, unless set.
+        description: What it is for; shown to a model that may delegate to it.
+        limits: What one invocation may use up.
+    """
+
+    kind: ClassVar[str] = "assembly"
+    assembly_id: ClassVar[str] = ""
+    description: ClassVar[str] = ""
+    limits: ClassVar[Limits] = Limits()
+    _abstract: ClassVar[bool] = True
+
+    def __init_subclass__(cls, *, abstract: bool = False, **options: Any) -> None:
+        """Register the class.
+
+        Args:
+            abstract: The class only serves as a base and cannot be called.
+        """
+        super().__init_subclass__(**options)
+        cls._abstract = abstract
+        cls._checked = False
+        cls._fingerprint = None
+        if not abstract:
+            registry.register(cls)
+
+    _checked: ClassVar[bool] = False
+    _fingerprint: ClassVar[str | None] = None
+
+    def __init__(self, binding: Binding | None = None) -> None:
+        """Make the instance that one task works with; applications never call this.
+
+        Args:
+            binding: The run's collaborators.
+        """
+        self._binding = binding or Binding()
+
+    @property
+    def run(self) -> Any:
+        """The run this instance works for, or None."""
+        return self._binding.run
+
+    @property
+    def invocation(self) -> Any:
+        """What the caller asked for, or None."""
+        return self._binding.invocation
+
+    @classmethod
+    def bind(cls, binding: Binding) -> Self:
+        """Make the instance that one task works with."""
+        return cls(binding)
+
+    @classmethod
+    def id(cls) -> str:
+        """Give the assembly's id."""
+        return cls.assembly_id or derived_id(cls.__name__)
+
+    @classmethod
+    def check(cls) -> None:
+        """Check the declaration, once.
+
+        Raises:
+            DefinitionError: Something is declared wrongly; the message names class and field.
+        """
+        if cls._checked:
+            return
+        if cls._abstract:
+            raise DefinitionError(f"{cls.__qualname__} is abstract; call a subclass of it")
+        if not _ID.fullmatch(cls.id()):
+            raise DefinitionError(
+                f"{cls.__qualname__}.assembly_id is {cls.id()!r}; use up to 64 lower-case letters, "
+                "digits, '_' and '-'"
+            )
+        if not isinstance(cls.description, str):
+            raise DefinitionError(f"{cls.__qualname__}.description must be text")
+        if not isinstance(cls.limits, Limits):
+            raise DefinitionError(
+                f"{cls.__qualname__}.limits is {cls.limits!r}; use Limits(max_turns=…, …)"
+            )
+        cls.check_definition()
+        cls._checked = True
+
+    @classmethod
+    def check_definition(cls) -> None:
+        """Check what this kind of assembly declares beyond the common part."""
+
+    @classmethod
+    def definition(cls) -> Mapping[str, Any]:
+        """Give what the definition consists of, as JSON; the fingerprint is made of it."""
+        return {
+            "name": registry.name_of(cls),
+            "kind": cls.kind,
+            "id": cls.id(),
+            "limits": cls.limits.to_json(),
+        }
+
+    @classmethod
+    def fingerprint(cls) -> str:
+        """Give a hash of the definition; a run records it, and workers compare."""
+        if cls._fingerprint is None:
+            text = dumps(dict(cls.definition()))
+            cls._fingerprint = hashlib.sha256(text.encode()).hexdigest()[:16]
+        return cls._fingerprint
+
+    @classmethod
+    def begin(cls, queue: Any) -> tuple[Sequence[ParticipantSpec], Sequence[TaskSpec]]:
+        """Give the root participant and the first tasks of a run.
+
+        Args:
+            queue: Names the queue of a kind of work.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def check_call(cls, invocation: Any) -> None:
+        """Refuse a call that could not work, before a run exists."""
+
+    @classmethod
+    def enqueue(cls, message: Input, *, lane: Literal["", "batch"] = "", **fields: Any) -> Run:
+        """Start a run and return at once.
+
+        Args:
+            message: What to do: text, a message, or its JSON form.
+            lane: "batch" for work that must never delay interactive runs.
+            **fields: `history`, `settings`, `context`, `metadata`, `run_id`, `session_id`,
+                `actor_id`, `deadline_at`, `include_agent_events`; others become fields of the
+                invocation.
+
+        Returns:
+            The run, which lives in Redis from now on, whatever happens to this process.
+
+        Raises:
+            InvocationError: A value is refused; no run exists.
+            ConfigurationError: The definition or the model selection is wrong; no run exists.
+            JournalUnavailableError: Redis did not take it.
+
+        Atomic: one script. Cost: one round trip.
+        """
+        return start_run(cls, message, lane, fields)
+
+    @classmethod
+    def ask(cls, message: Input, *, lane: Literal["", "batch"] = "", **fields: Any) -> Run:
+        """Start a run and wait until it has ended, however it ends.
+
+        Args and errors as for `enqueue`; also:
+
+        Raises:
+            NoWorkerError: Nobody serves the queue of the run's next task; the run stays.
+            BlockingCallError: Called inside a worker task, whose slot it would hold.
+        """
+        refuse_blocking(f"{cls.__qualname__}.ask()")
+        return start_run(cls, message, lane, fields).wait(need_worker=True)
+
+    @classmethod
+    def stream_ask(
+        cls, message: Input, *, lane: Literal["", "batch"] = "", **fields: Any
+    ) -> RunStream:
+        """Start a run and watch it: an iterator of its events, the terminal one last.
+
+        Args and errors as for `ask`. Closing the iterator, or losing the process, cancels nothing;
+        `stream.run.events(after=…)` goes on from any event.
+        """
+        refuse_blocking(f"{cls.__qualname__}.stream_ask()")
+        return RunStream(start_run(cls, message, lane, fields))
+
+    @classmethod
+    async def aenqueue(
+        cls, message: Input, *, lane: Literal["", "batch"] = "", **fields: Any
+    ) -> Run:
+        """Start a run without blocking the event loop; see `enqueue`."""
+        return await start_run_async(cls, message, lane, fields)
+
+    @classmethod
+    async def aask(cls, message: Input, *, lane: Literal["", "batch"] = "", **fields: Any) -> Run:
+        """Start a run and wait for it without blocking the event loop; see `ask`."""
+        refuse_blocking(f"{cls.__qualname__}.aask()")
+        run = await start_run_async(cls, message, lane, fields)
+        return await run.wait_async(need_worker=True)
+
+    @classmethod
+    def astream_ask(
+        cls, message: Input, *, lane: Literal["", "batch"] = "", **fields: Any
+    ) -> AsyncRunStream:
+        """Start a run and watch it with `async for`; see `stream_ask`."""
+        refuse_blocking(f"{cls.__qualname__}.astream_ask()")
+        return AsyncRunStream(start_run_async(cls, message, lane, fields))
+
+
+def derived_id(name: str) -> str:
+    """Make an id of a class name: no trailing kind, words joined by underscores."""
+    short = re.sub(r"(Agent|Workflow|Swarm|Graph)$", "", name) or name
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", short).lower().strip("_")

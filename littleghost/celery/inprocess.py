@@ -1,0 +1,72 @@
+"""A Celery worker inside the calling process, for the embedded default."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import threading
+from typing import Any
+
+from celery import signals
+from celery.worker import WorkController
+from celery.worker import state as worker_state
+
+from littleghost.celery.app import make_app
+from littleghost.errors import ConfigurationError
+from littleghost.settings import Settings
+
+START_TIMEOUT_S = 20.0
+STOP_TIMEOUT_S = 5.0
+
+
+class InProcessWorker:
+    """Threads of this process that serve every queue."""
+
+    def __init__(self, settings: Settings, concurrency: int = 16) -> None:
+        """Start the worker and wait until it takes messages.
+
+        Raises:
+            ConfigurationError: It did not come up.
+        """
+        self._ready = threading.Event()
+        for name in ("celery", "kombu"):
+            logging.getLogger(name).setLevel(logging.ERROR)
+        app = make_app(settings, "littleghost-embedded")
+        app.finalize()
+        queues = [
+            settings.queue(kind, lane) for lane in ("", "batch") for kind in ("turns", "tools")
+        ]
+        self._worker = WorkController(
+            app=app,
+            hostname="embedded@localhost",
+            pool="threads",
+            concurrency=concurrency,
+            queues=queues,
+            loglevel="ERROR",
+            without_heartbeat=True,
+            without_mingle=True,
+            without_gossip=True,
+            ready_callback=self._on_ready,
+        )
+        self._thread = threading.Thread(
+            target=self._worker.start, daemon=True, name="littleghost-worker"
+        )
+        self._thread.start()
+        if not self._ready.wait(START_TIMEOUT_S):
+            raise ConfigurationError("the worker inside this process did not start")
+        atexit.register(self.stop)
+
+    def _on_ready(self, consumer: Any) -> None:
+
+        signals.worker_ready.send(sender=consumer)
+        self._ready.set()
+
+    def stop(self) -> None:
+        """Stop taking messages, give work back, and end the threads. Idempotent."""
+        if not self._thread.is_alive():
+            return
+
+        signals.worker_shutting_down.send(sender="embedded", sig="", how="Warm", exitcode=0)
+        worker_state.should_stop = 0
+        self._thread.join(STOP_TIMEOUT_S)
+        worker_state.should_stop = None

@@ -1,0 +1,291 @@
+"""What an agent does next: run the tool batch, take another turn, finish, try again or fail."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from littleghost.engine.commands import (
+    AddUsage,
+    Append,
+    ChangeState,
+    Command,
+    Complete,
+    Emit,
+    Fail,
+    Join,
+    ParticipantSpec,
+    RecordResult,
+    SetState,
+    SetText,
+    Start,
+    TaskSpec,
+    TryAgain,
+)
+from littleghost.errors import (
+    OutputLimitError,
+    ProtocolError,
+    ProviderError,
+    ToolCallLimitError,
+    TurnLimitError,
+    is_retryable,
+)
+from littleghost.failure import Failure
+from littleghost.limits import Limits
+from littleghost.messages import Message, ToolResult, ToolUse
+from littleghost.providers.base import ModelResponse
+from littleghost.usage import Usage
+
+_BACKOFF_CAP_S = 16.0
+_CUT_CALL = "Not run: your answer was cut at its length limit. Send this call again, with less text."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentState:
+    """Counters of one agent invocation. JSON: `{"turn": n, "calls": n}`."""
+
+    turn: int = 0
+    calls: int = 0
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> AgentState:
+        """Read the counters."""
+        return cls(turn=int(data.get("turn", 0)), calls=int(data.get("calls", 0)))
+
+    def to_json(self) -> dict[str, int]:
+        """Give the JSON form."""
+        return {"turn": self.turn, "calls": self.calls}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallPlan:
+    """How one requested tool call will run."""
+
+    queue: str
+    exclusive: bool = False
+    idempotent: bool = False
+
+
+def turn_id(participant: str, turn: int) -> str:
+    """Name the task of a turn."""
+    return f"{participant}-t{turn}"
+
+
+def call_id(participant: str, turn: int, index: int) -> str:
+    """Name the task of a tool call."""
+    return f"{participant}-c{turn}.{index}"
+
+
+def start(
+    participant: str, assembly: str, label: str, turns_queue: str
+) -> tuple[ParticipantSpec, TaskSpec]:
+    """Begin an agent: its record and its first turn."""
+    spec = ParticipantSpec(
+        id=participant,
+        assembly=assembly,
+        kind="agent",
+        label=label,
+        state=AgentState().to_json(),
+    )
+    return spec, TaskSpec(
+        id=turn_id(participant, 0), kind="turn", participant=participant, queue=turns_queue
+    )
+
+
+def record_of(message: Message) -> str:
+    """Write a message as the journal keeps it."""
+    return json.dumps(
+        message.to_json(), separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
+
+
+def result_record(use_id: str, content: str, status: str) -> str:
+    """Write a tool result as the journal keeps it."""
+    result = ToolResult(use_id, content, "success" if status == "success" else "error")
+    return record_of(Message("tool", (result,)))
+
+
+def before_turn(state: AgentState, limits: Limits) -> list[Command]:
+    """Say what happens instead of the next turn, when it may not be taken.
+
+    Returns:
+        Nothing when the turn may go on.
+    """
+    if limits.max_turns is not None and state.turn >= limits.max_turns:
+        return fail(TurnLimitError(f"the agent used its {limits.max_turns} model turns"))
+    return []
+
+
+def fail(error: BaseException) -> list[Command]:
+    """End the run with an error."""
+    return [Emit("invocation_error"), Fail(Failure.of(error).to_json())]
+
+
+def turn_done(
+    state: AgentState,
+    response: ModelResponse,
+    plans: Sequence[CallPlan],
+    limits: Limits,
+    *,
+    participant: str,
+    turns_queue: str,
+    next_index: int,
+) -> list[Command]:
+    """Decide after a model answered.
+
+    Args:
+        plans: How each tool call of the answer would run, in the model's order.
+        next_index: The index that the answer will have in the participant's list.
+    """
+    message = response.message
+    data: dict[str, Any] = {"turn": state.turn, "finish": response.finish}
+    if response.usage is not None:
+        data["usage"] = response.usage.to_json()
+    commands: list[Command] = [
+        AddUsage(response.usage or Usage()),
+        Append((record_of(message),)),
+        Emit("model_stop", data, record=next_index),
+    ]
+    if message.text.strip():
+        commands.append(SetText(message.text))
+    if response.finish == "content_filter":
+        return [*commands, *fail(ProtocolError("the model service's content filter stopped it"))]
+    uses = message.tool_uses
+    if uses and response.finish != "length":
+        over = limits.max_tool_calls is not None and state.calls + len(uses) > limits.max_tool_calls
+        if over:
+            error = ToolCallLimitError(
+                f"the agent asked for {state.calls + len(uses)} tool calls in all; "
+                f"{limits.max_tool_calls} are allowed"
+            )
+            return [*commands, *fail(error)]
+        batch = _batch(state, uses, plans, limits, participant, turns_queue, next_index)
+        return [*commands, *batch]
+    if uses:
+        return [*commands, *_cut_calls(state, uses, participant, turns_queue)]
+    if response.finish == "length":
+        return [*commands, *fail(OutputLimitError("the model's answer was cut at its length limit"))]
+    result = {"stop_reason": response.finish, "participant": participant, "message": next_index}
+    return [*commands, Emit("invocation_stop", record=next_index), Complete(result)]
+
+
+def _next_turn(
+    state: AgentState, calls: int, participant: str, queue: str, *, waits: bool
+) -> tuple[SetState, TaskSpec]:
+    after = AgentState(turn=state.turn + 1, calls=state.calls + calls)
+    task = TaskSpec(
+        id=turn_id(participant, after.turn),
+        kind="turn",
+        participant=participant,
+        queue=queue,
+        waits=waits,
+    )
+    return SetState(after.to_json()), task
+
+
+def _batch(
+    state: AgentState,
+    uses: Sequence[ToolUse],
+    plans: Sequence[CallPlan],
+    limits: Limits,
+    participant: str,
+    turns_queue: str,
+    next_index: int,
+) -> list[Command]:
+    """Start the tool calls of one answer, and the turn that follows them.
+
+    One exclusive call makes the whole batch run one by one, in the model's order.
+    """
+    join_id = f"{participant}-b{state.turn}"
+    tasks = [
+        TaskSpec(
+            id=call_id(participant, state.turn, index),
+            kind="call",
+            participant=participant,
+            queue=plan.queue,
+            payload=use.to_json(),
+            exclusive=plan.exclusive,
+            idempotent=plan.idempotent,
+            join=join_id,
+        )
+        for index, (use, plan) in enumerate(zip(uses, plans, strict=True))
+    ]
+    width = 1 if any(plan.exclusive for plan in plans) else limits.max_parallel_calls
+    after, turn = _next_turn(state, len(uses), participant, turns_queue, waits=True)
+    join = Join(
+        id=join_id,
+        participant=participant,
+        members=tuple(task.id for task in tasks),
+        width=width,
+        then=turn.id,
+    )
+    started: list[Command] = [
+        Emit("tool_start", {"index": index}, record=next_index) for index in range(len(uses))
+    ]
+    return [after, *started, Start(tasks=[*tasks, turn], joins=[join])]
+
+
+def _cut_calls(
+    state: AgentState, uses: Sequence[ToolUse], participant: str, turns_queue: str
+) -> list[Command]:
+    """Answer the calls of a cut answer with errors: what was cut off may have changed their meaning."""
+    records = tuple(result_record(use.id, _CUT_CALL, "error") for use in uses)
+    after, turn = _next_turn(state, len(uses), participant, turns_queue, waits=False)
+    return [Append(records), after, Start(tasks=[turn])]
+
+
+def turn_failed(
+    error: BaseException,
+    *,
+    failures: int,
+    limits: Limits,
+    left_s: float | None,
+    jitter: float,
+    partial_text: str = "",
+) -> list[Command]:
+    """Decide after a model request failed: wait and try again, or end the run.
+
+    Args:
+        failures: How often this turn failed before.
+        left_s: Seconds to the run's deadline, or None.
+        jitter: A number from 0 to 1; spreads retries, upward only.
+        partial_text: What the failed request had said; it is withdrawn.
+
+    Returns:
+        A retry only if its wait fits into what is left of the deadline.
+    """
+    if not is_retryable(error) or failures >= limits.max_model_retries:
+        return fail(error)
+    hint = error.retry_after_s if isinstance(error, ProviderError) else None
+    wait_s = hint if hint is not None else min(_BACKOFF_CAP_S, 2.0**failures)
+    wait_s += jitter * min(1.0, 0.25 * wait_s)
+    if left_s is not None and wait_s >= left_s:
+        return fail(error)
+    data: dict[str, Any] = {
+        "attempt": failures + 1,
+        "delay": round(wait_s, 3),
+        "error_class": type(error).__name__,
+        "partial_text": partial_text,
+    }
+    if isinstance(error, ProviderError) and error.status is not None:
+        data["http_status"] = error.status
+    return [Emit("model_retry", data, live=True), TryAgain(wait_s, failures + 1)]
+
+
+def call_done(
+    task_id: str,
+    use: ToolUse,
+    content: str,
+    status: str,
+    operations: Sequence[Mapping[str, Any]] = (),
+) -> list[Command]:
+    """Record a tool call's result for the batch that waits for it."""
+    commands: list[Command] = [
+        RecordResult(result_record(use.id, content, status)),
+        Emit("tool_stop", {"name": use.name, "status": status}, result=task_id),
+    ]
+    if operations:
+        commands.insert(0, ChangeState(operations))
+    return commands

@@ -1,0 +1,181 @@
+"""Performs a task: claim, act, decide, commit, and run on in place while that is fair."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
+
+from littleghost.engine import advance
+from littleghost.engine.call import Call
+from littleghost.engine.commands import Command
+from littleghost.engine.decide import agent as decide
+from littleghost.engine.ports import Collaborators, Lease
+from littleghost.engine.turn import Turn, TurnCutError, cut_commands
+from littleghost.errors import (
+    BlockingCallError,
+    CancelledError,
+    ControlError,
+    DeadlineExceededError,
+    DefinitionChangedError,
+    JournalUnavailableError,
+    LittleGhostError,
+    WorkerLostError,
+)
+from littleghost.failure import Failure
+from littleghost.providers.base import CallControl
+
+T = TypeVar("T")
+
+logger = logging.getLogger("littleghost.engine")
+_performing = threading.local()
+# Waits between tries to reach a journal that does not answer; the lease is lost meanwhile at worst.
+_JOURNAL_WAITS_S = (0.05, 0.2, 0.5, 1.0, 2.0, 2.0, 5.0, 5.0, 10.0, 10.0)
+
+
+class HandOverError(ControlError):
+    """This worker stops; its task goes to another one."""
+
+    code = "hand_over"
+
+
+class StaleAttemptError(ControlError):
+    """Another worker has the task now; whatever this one does is dropped."""
+
+    code = "stale_attempt"
+
+
+def is_performing() -> bool:
+    """Whether this thread is inside a task."""
+    return getattr(_performing, "depth", 0) > 0
+
+
+def refuse_blocking(what: str) -> None:
+    """Refuse to wait for a run inside a task.
+
+    Raises:
+        BlockingCallError: This thread is inside a task.
+    """
+    if is_performing():
+        raise BlockingCallError(
+            f"{what} would wait inside a worker task and hold its slot; use enqueue() and go on, or "
+            "declare the other assembly as a tool or a step so that the engine waits without a slot"
+        )
+
+
+@contextmanager
+def _inside() -> Iterator[None]:
+    _performing.depth = getattr(_performing, "depth", 0) + 1
+    try:
+        yield
+    finally:
+        _performing.depth -= 1
+
+
+class Performer:
+    """Performs tasks for one process."""
+
+    def __init__(self, env: Collaborators) -> None:
+        self._env = env
+        self._warned: set[tuple[str, str]] = set()
+
+    def perform(self, run_id: str, task_id: str, *, at_ms: int | None, queue: str) -> int:
+        """Take a task if it is still to be taken, and work on the run while that is fair.
+
+        Returns:
+            How many tasks were performed; 0 when the message was stale or forged.
+        """
+        env = self._env
+        if env.is_draining():
+            return 0
+        try:
+            lease = env.journal.claim(run_id, task_id, at_ms=at_ms, queue=queue)
+        except LittleGhostError as error:
+            # Nothing is lost: the task is ready in the journal and will be published again.
+            logger.warning("task %s of run %s not claimed: %s", task_id, run_id, error)
+            return 0
+        if lease is None:
+            logger.debug("task %s of run %s is gone or taken", task_id, run_id)
+        done = 0
+        with _inside():
+            while lease is not None:
+                done += 1
+                may_go_on = done < env.chain and not env.is_draining()
+                lease = self._one(lease, may_go_on=may_go_on)
+        return done
+
+    def _one(self, lease: Lease, *, may_go_on: bool) -> Lease | None:
+        env = self._env
+        control = CallControl(lease.left_s)
+        env.running.enter(lease, control)
+        try:
+            commands = self._act(lease, control)
+        except HandOverError:
+            self._keep_trying(lambda: env.journal.give_back(lease))
+            return None
+        except StaleAttemptError:
+            return None
+        finally:
+            env.running.leave(lease)
+        serves = env.serves if may_go_on else ()
+        return self._keep_trying(lambda: env.journal.commit(lease, commands, serves=serves)).lease
+
+    def _act(self, lease: Lease, control: CallControl) -> Sequence[Command]:
+        """Do the task's work; whatever goes wrong becomes a decision about the run."""
+        try:
+            self._check_definition(lease)
+            if lease.kind == "call":
+                return Call(lease, self._env, control).perform()
+            if lease.lost >= self._env.max_lost:
+                raise WorkerLostError(
+                    f"task {lease.task_id!r} lost its worker {lease.lost} times; look for what kills "
+                    "the workers (memory, a crash in native code)"
+                )
+            if lease.kind == "advance":
+                return advance.perform(lease, self._env)
+            return Turn(lease, self._env, control).perform()
+        except TurnCutError as error:
+            self._stopped(lease, error.cause)
+            return cut_commands(error)
+        except ControlError as error:
+            self._stopped(lease, error)
+            return []
+        except Exception as error:
+            logger.exception("task %s of run %s failed", lease.task_id, lease.run_id)
+            return decide.fail(error)
+
+    def _stopped(self, lease: Lease, error: ControlError) -> None:
+        """Make sure that the run knows it is being stopped, before its task lets go."""
+        if isinstance(error, HandOverError | StaleAttemptError):
+            raise error
+        why = "deadline" if isinstance(error, DeadlineExceededError) else "cancel"
+        kind = DeadlineExceededError if why == "deadline" else CancelledError
+        failure = Failure.of(kind(str(error)))
+        self._keep_trying(lambda: self._env.journal.stop_run(lease.run_id, why, failure.to_json()))
+
+    def _check_definition(self, lease: Lease) -> None:
+        fingerprint = self._env.assemblies.lookup(lease.root_assembly).fingerprint()
+        if not lease.fingerprint or fingerprint == lease.fingerprint:
+            return
+        text = (
+            f"run {lease.run_id!r} was started with definition {lease.fingerprint} of "
+            f"{lease.root_assembly!r}; this worker has {fingerprint}"
+        )
+        if self._env.refuse_changed:
+            raise DefinitionChangedError(text)
+        known = (lease.root_assembly, lease.fingerprint)
+        if known not in self._warned:
+            self._warned.add(known)
+            logger.warning("%s; going on with this worker's", text)
+
+    def _keep_trying(self, work: Callable[[], T]) -> T:
+        """Reach the journal, through an outage of up to half a minute."""
+        for wait_s in _JOURNAL_WAITS_S:
+            try:
+                return work()
+            except JournalUnavailableError as error:
+                logger.warning("journal: %s; trying again in %s s", error, wait_s)
+                self._env.pause(wait_s)
+        return work()

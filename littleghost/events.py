@@ -1,0 +1,67 @@
+"""What a run's watcher sees."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+TERMINAL_TYPES = frozenset({"run_stop", "run_error", "run_partial", "run_cancel"})
+# An agent's own events are told inside `agent_stream`; these are told as they are.
+RAW_AGENT_TYPES = frozenset({"invocation_stop", "invocation_error"})
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEvent:
+    """One event of a run.
+
+    JSON: `{"id": str, "type": str, "data": object}`.
+
+    Run level: run_start `{run_id, thread_id}`; run_stop `{outcome, response, result}`; run_error
+    `{outcome, error, message, cleanup_failed}`; run_partial and run_cancel
+    `{outcome, response, error}`. One of the last four ends every stream.
+
+    Agent level, inside agent_stream `{source, event: {type, data}, input?}`: invocation_start
+    `{agent_id}`; model_start `{turn}`; message_start `{id, model}`; text_delta `{text}`;
+    reasoning_delta `{text}`; tool_call_start, tool_call_delta, tool_call_stop; usage;
+    model_retry `{attempt, delay, error_class, partial_text}` (the text of that attempt is withdrawn);
+    model_stop `{turn, finish, response}`; tool_start `{tool_use}`; tool_stop `{tool_use, result}`.
+    The root agent's invocation_stop `{result, metadata}` and invocation_error `{error, usage}` come
+    as they are.
+
+    Attributes:
+        id: The resume cursor: pass it as `after` to go on behind this event.
+        type: See above.
+        data: See above.
+    """
+
+    id: str
+    type: str
+    data: Mapping[str, Any]
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether the run has ended with this event."""
+        return self.type in TERMINAL_TYPES
+
+    @property
+    def inner_type(self) -> str:
+        """The agent's own event type inside an agent_stream; the type itself otherwise."""
+        return str(self.inner.get("type", self.type))
+
+    @property
+    def inner(self) -> Mapping[str, Any]:
+        """The agent's own event inside an agent_stream: `{type, data}`."""
+        if self.type != "agent_stream":
+            return {"type": self.type, "data": self.data}
+        return cast("Mapping[str, Any]", self.data["event"])
+
+    @property
+    def text(self) -> str:
+        """The piece of text of a text_delta, else empty."""
+        inner = self.inner
+        return str(inner["data"]["text"]) if inner["type"] == "text_delta" else ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Give the JSON form."""
+        return {"id": self.id, "type": self.type, "data": dict(self.data)}

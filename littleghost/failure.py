@@ -1,0 +1,66 @@
+"""An error as data, so that it outlives the process it was raised in."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from littleghost.errors import LittleGhostError, safe_message
+
+_MAX_DETAIL = 2_000
+_MAX_TRACEBACK = 16_000
+
+
+def _clean(text: str, limit: int) -> str:
+    text = text.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")
+    return text if len(text) <= limit else text[: limit // 2] + " … " + text[-limit // 2 :]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Why a run did not complete.
+
+    JSON: the same names; `code` and `message` may be shown to anyone, the rest is for the
+    application's developers and operators.
+
+    Attributes:
+        code: Stable, from the error tree; `error` for an exception of the application's own.
+        message: One safe sentence.
+        type: The exception's class name.
+        detail: The exception's own message.
+        traceback: The traceback's text, or empty.
+    """
+
+    code: str
+    message: str
+    type: str = ""
+    detail: str = ""
+    traceback: str = ""
+
+    @classmethod
+    def of(cls, error: BaseException) -> Failure:
+        """Describe an exception."""
+        lines = traceback.format_exception(error) if error.__traceback__ else []
+        return cls(
+            code=error.code if isinstance(error, LittleGhostError) else "error",
+            message=safe_message(error),
+            type=type(error).__name__,
+            detail=_clean(str(error), _MAX_DETAIL),
+            traceback=_clean("".join(lines), _MAX_TRACEBACK),
+        )
+
+    def to_json(self) -> dict[str, str]:
+        """Give the JSON form."""
+        return {name: getattr(self, name) for name in self.__slots__ if getattr(self, name)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Failure:
+        """Read a failure; unknown fields are ignored."""
+        return cls(
+            **{
+                name: str(data.get(name, ""))
+                for name in ("code", "message", "type", "detail", "traceback")
+            }
+        )

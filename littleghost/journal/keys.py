@@ -1,0 +1,66 @@
+"""Every key in Redis: its name, type, writer and end.
+
+All keys of a run, of its session and of the indexes that change with it begin with the partition's
+prefix `lg:{07}:`, whose braces make them share one Redis Cluster slot.
+
+| key (after the prefix) | type | holds | ends |
+| --- | --- | --- | --- |
+| `r:<run>` | hash | the run's record, task headers `t:`, payloads `d:`, participants `p:` `x:`, joins `j:` | retention after the end |
+| `r:<run>:e` | stream | durable events, ids `1-0`, `2-0`, … | with the run |
+| `r:<run>:d` | stream | live text of the newest turns, same numbering | with the run |
+| `r:<run>:m:<participant>` | list | messages of an agent, results of a composite | with the run |
+| `r:<run>:s:<participant>` | hash | working state, a JSON value per field | with the run |
+| `r:<run>:r` | hash | results by task; `#n` points into the list | with the run |
+| `r:<run>:j:` `:o:` `:q:` | set, list, list | a join's members left, order, and those not yet started | when the join fires, or the run ends |
+| `r:<run>:x` `:i` `:c` `:cut` | list, list, hash, list | exclusive calls in waiting; first messages; context; ends of turns | used up, or the run's end |
+| `s:<hash>` `:m` `:s` `:q` | hash, list, hash, list | a session's holder, messages, state, waiting runs | session time after its last run |
+| `ready` `timers` `deadlines` `stops` `live` | sorted sets | what the keeper looks at, by time in ms | entries leave with their run |
+| `runs` | sorted set | runs by creation time | entries leave a week after retention |
+| `held:<worker>` `holders` | sets | tasks leased by a worker; workers that hold any | given back or reclaimed |
+| `control:<worker>` | hash | stop notes for running tasks | 60 s |
+| `answer:<run>:<task>:…` | string | a commit's answer, for a repeated commit | 120 s |
+| `delivered` | hash | newest publish time delivered, by queue | one field per queue |
+
+Outside partitions: `lg:schema` (string; journal version and partitions; stays), `lg:workers` (sorted
+set: worker by lease end), `lg:worker:<id>` (string, a worker's facts; 3 leases), `lg:keeper` (string,
+the leader's lease), and the channel `lg:control:<worker>`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+SCHEMA_VERSION = 1
+SCHEMA = "lg:schema"
+WORKERS = "lg:workers"
+KEEPER = "lg:keeper"
+
+
+def prefix(partition: int) -> str:
+    """Give the prefix of a partition's keys."""
+    return f"lg:{{{partition:02d}}}:"
+
+
+def run(partition: int, run_id: str) -> str:
+    """Give the key of a run's record; its other keys begin with it."""
+    return f"{prefix(partition)}r:{run_id}"
+
+
+def session(partition: int, session_id: str, actor_id: str | None) -> str:
+    """Give the key of a session; actors never share one.
+
+    The ids are hashed, since they are the caller's text and may be of any length.
+    """
+    marked = "" if actor_id is None else "a" + actor_id
+    digest = hashlib.sha256(f"{marked}\0{session_id}".encode()).hexdigest()[:32]
+    return f"{prefix(partition)}s:{digest}"
+
+
+def worker(worker_id: str) -> str:
+    """Give the key of a worker's facts."""
+    return f"lg:worker:{worker_id}"
+
+
+def control(worker_id: str) -> str:
+    """Give the channel on which a worker hears that a running task must stop."""
+    return f"lg:control:{worker_id}"

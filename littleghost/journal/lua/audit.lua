@@ -1,0 +1,42 @@
+-- Prove that a live run can still end, and mend what a lost write left behind.
+-- KEYS 1 run. ARGV 1 partition prefix, 2 run id, 3 '1' to mend, 4 error JSON for an abandoned run.
+-- Returns {verdict, detail…}: 'over', 'session', 'ready', 'leased', 'timer', 'join', 'abandoned'.
+local run, mend = run_of(ARGV[2]), ARGV[3] == '1'
+local status = get(run, 'status')
+if not status or is_over(status) then
+  if mend then call('ZREM', P .. 'live', run.id) end
+  return { 'over' }
+end
+if mend then call('ZADD', P .. 'live', NOW + 60000, run.id) end
+local found = {}
+local fields = call('HGETALL', run.key)
+for i = 1, #fields, 2 do
+  if fields[i]:sub(1, 2) == 't:' then
+    local tid, task = fields[i]:sub(3), cjson.decode(fields[i + 1])
+    local name = ref(run, tid)
+    if task.s == 'ready' then
+      if mend and not call('ZSCORE', P .. 'ready', name) then call('ZADD', P .. 'ready', NOW, name) end
+      if mend or call('ZSCORE', P .. 'ready', name) then found.ready = true end
+    elseif task.s == 'leased' then
+      if mend then
+        call('SADD', P .. 'held:' .. task.w, name)
+        call('SADD', P .. 'holders', task.w)
+      end
+      if call('SISMEMBER', P .. 'held:' .. task.w, name) == 1 then found.leased = true end
+    elseif call('ZSCORE', P .. 'timers', name) then
+      found.timer = true
+    end
+  end
+end
+if get(run, 'sw') and status == 'queued' then
+  local session = get(run, 'session')
+  local holder = call('HGET', session, 'holder')
+  local alive = holder and call('HGET', run_of(holder).key, 'status')
+  if alive and not is_over(alive) then found.session = true
+  elseif mend then grant_next(session) found.session = true end
+end
+for _, verdict in ipairs({ 'ready', 'leased', 'timer', 'session' }) do
+  if found[verdict] then return { verdict, publish_ready() } end
+end
+if mend then finish_cut(run, 'failed', ARGV[4]) end
+return { 'abandoned', publish_ready() }

@@ -1,0 +1,73 @@
+-- Record a task's outcome once, and make ready what follows from it.
+-- KEYS 1 run. ARGV 1 partition prefix, 2 run id, 3 task id, 4 attempt, 5 worker, 6 child process,
+-- 7 creation time of the run, 8 how many entries of the list the caller has, 9 plan JSON, 10… payloads.
+-- plan: l live events, e events, m messages, st state, r result, u usage, o state operations, x text, p participants,
+--   j joins, t tasks, again (delay ms, header changes), done (complete the participant),
+--   f (finish the run: outcome, error), next (queues served here), cut (turns whose live text stays).
+-- Returns {'ok', ready, lease or false} | {'stopped'} | {'stale'}; the same commit gets the same answer.
+local run, tid, worker = run_of(ARGV[2]), ARGV[3], ARGV[5]
+local token = tid .. ':' .. ARGV[4] .. ':' .. worker
+local answers = P .. 'answer:' .. run.id .. ':' .. token
+local task = task_of(run, tid)
+if not task or task.s ~= 'leased' or task.w ~= worker or task.a ~= tonumber(ARGV[4]) then
+  local before = call('GET', answers)
+  if before then return cmsgpack.unpack(before) end
+  return { 'stale' }
+end
+local plan = cjson.decode(ARGV[9])
+local part = participant_of(run, task.p)
+local stopped = get(run, 'stop')
+
+for bucket, n in pairs(plan.u or {}) do call('HINCRBY', run.key, 'u:' .. task.p .. ':' .. bucket, n) end
+unlease(run, tid, task)
+
+if stopped then
+  if plan.r then call('HSET', run.key .. ':r', tid, ARGV[plan.r]) end
+  drop(run, tid, task)
+  if tonumber(get(run, 'held')) == 0 then finish_stopped(run, plan.x and ARGV[plan.x]) end
+  publish_ready()
+  call('SET', answers, cmsgpack.pack({ 'stopped' }), 'EX', ANSWER_S)
+  return { 'stopped' }
+end
+
+for _, i in ipairs(plan.m or {}) do call('RPUSH', part.m, ARGV[i]) end
+for _, i in ipairs(plan.l or {}) do live(run, ARGV[i]) end
+for _, i in ipairs(plan.e or {}) do event(run, ARGV[i]) end
+if plan.st then call('HSET', run.key, 'x:' .. task.p, ARGV[plan.st]) end
+if plan.x then call('HSET', run.key, 'text', ARGV[plan.x]) end
+if plan.r then call('HSET', run.key .. ':r', tid, ARGV[plan.r]) end
+for _, o in ipairs(plan.o or {}) do change_state(part.s, o[1], o[2], ARGV[o[3]]) end
+if plan.cut then cut_live(run, plan.cut) end
+
+if plan.again then
+  for name, value in pairs(plan.again.h or {}) do task[name] = value end
+  task.s = 'wait'
+  save_task(run, tid, task)
+  call('ZADD', P .. 'timers', NOW + plan.again.delay, ref(run, tid))
+else
+  drop(run, tid, task)
+end
+start(run, plan)
+if task.j and not plan.again then arrive(run, task.j, tid) end
+if plan.done then
+  if task.p == '0' then
+    call('HSET', run.key, 'result', ARGV[plan.done])
+    finish(run, 'completed')
+  else
+    call('HSET', run.key .. ':r', task.p, ARGV[plan.done])
+    arrive(run, part.j, task.p)
+  end
+elseif plan.f then
+  finish(run, plan.f[1], ARGV[plan.f[2]])
+end
+
+local nxt, leased = ready[1], false
+if plan.next and #ready == 1 and plan.next[nxt.task.q] and nxt.run.key == run.key then
+  ready = {}
+  lease(run, nxt.tid, nxt.task, worker, ARGV[6])
+  local known = nxt.task.p == task.p and ARGV[8] or 0
+  leased = lease_answer(run, nxt.tid, nxt.task, ARGV[7], known)
+end
+local answer = { 'ok', publish_ready(), leased }
+call('SET', answers, cmsgpack.pack(answer), 'EX', ANSWER_S)
+return answer

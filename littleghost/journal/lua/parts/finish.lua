@@ -1,0 +1,144 @@
+-- Ending a run, and giving its session to the next one.
+local function expire_all(run)
+  local keys = { '', ':e', ':d', ':r', ':i', ':x', ':cut' }
+  for _, suffix in ipairs(keys) do call('EXPIRE', run.key .. suffix, RETENTION_S) end
+end
+
+-- The run has its session: its first messages join the conversation and its first tasks start.
+local function begin(run)
+  local root = participant_of(run, '0')
+  local init = call('LRANGE', run.key .. ':i', 0, -1)
+  call('DEL', run.key .. ':i')
+  local history = tonumber(get(run, 'hist'))
+  local has_stored = call('EXISTS', root.m) == 1
+  local last = call('LLEN', root.m)
+  if not has_stored then
+    for i = 1, history do last = call('RPUSH', root.m, init[i]) end
+  end
+  local base = last
+  for i = history + 1, #init do last = call('RPUSH', root.m, init[i]) end
+  call('HSET', run.key, 'base', base)
+  call('HDEL', run.key, 'sw')
+  local context = call('HGETALL', run.key .. ':c')
+  if #context > 0 then
+    call('HSET', root.s, unpack(context))
+    call('DEL', run.key .. ':c')
+  end
+  event(run, format('{"type":"invocation_start","p":"0","m":%.0f}', last - 1))
+end
+
+local function grant_next(session)
+  while true do
+    local id = call('LPOP', session .. ':q')
+    if not id then
+      call('HDEL', session, 'holder')
+      return
+    end
+    local run = run_of(id)
+    local status = get(run, 'status')
+    if status and not is_over(status) then
+      call('HSET', session, 'holder', id)
+      begin(run)
+      for _, tid in ipairs(cjson.decode(get(run, 'first'))) do
+        local task = task_of(run, tid)
+        if task then make_ready(run, tid, task) end
+      end
+      return
+    end
+  end
+end
+
+local function leave_session(run)
+  local session = get(run, 'session')
+  if not session then return end
+  if call('HGET', session, 'holder') == run.id then
+    for _, suffix in ipairs({ '', ':m', ':s', ':q' }) do call('EXPIRE', session .. suffix, SESSION_S) end
+    grant_next(session)
+  else
+    call('LREM', session .. ':q', 0, run.id)
+  end
+end
+
+-- End the run: nothing of it stays ready, leased or waiting; one terminal event; all keys expire.
+local TERMINAL = { completed = 'run_stop', failed = 'run_error', partial = 'run_partial', cancelled = 'run_cancel' }
+
+local function finish(run, outcome, err)
+  local fields = call('HGETALL', run.key)
+  local dead = {}
+  for i = 1, #fields, 2 do
+    local kind, name = fields[i]:sub(1, 2), fields[i]:sub(3)
+    if kind == 't:' then
+      local task = cjson.decode(fields[i + 1])
+      if task.s == 'leased' then call('SREM', P .. 'held:' .. task.w, ref(run, name)) end
+      call('ZREM', P .. 'ready', ref(run, name))
+      call('ZREM', P .. 'timers', ref(run, name))
+      dead[#dead + 1] = fields[i]
+      dead[#dead + 1] = 'd:' .. name
+    elseif kind == 'j:' then
+      deliver(run, name, cjson.decode(fields[i + 1]))
+    elseif kind == 'p:' then
+      local p = cjson.decode(fields[i + 1])
+      if p.m:sub(1, #run.key) == run.key then
+        call('EXPIRE', p.m, RETENTION_S)
+        call('EXPIRE', p.s, RETENTION_S)
+      end
+    end
+  end
+  for i = 1, #dead, 1000 do call('HDEL', run.key, unpack(dead, i, math.min(i + 999, #dead))) end
+  call('HDEL', run.key, 'xh', 'stop', 'stop_error', 'cutev')
+  call('HSET', run.key, 'status', outcome, 'ended', format('%.0f', NOW), 'held', 0)
+  if err then call('HSET', run.key, 'error', err) end
+  if outcome ~= 'completed' and outcome ~= 'partial' then call('HDEL', run.key, 'text') end
+  event(run, format('{"type":"%s"}', TERMINAL[outcome]))
+  call('ZREM', P .. 'live', run.id)
+  call('ZREM', P .. 'deadlines', run.id)
+  call('ZREM', P .. 'stops', run.id)
+  call('DEL', run.key .. ':x', run.key .. ':c', run.key .. ':cut')
+  leave_session(run)
+  expire_all(run)
+end
+
+-- End a run from outside its own decisions: the engine left the events that belong to that.
+local function finish_cut(run, outcome, err)
+  local note = get(run, 'cutev')
+  if note then event(run, note) end
+  finish(run, outcome, err)
+end
+
+-- What the newest attempt at a turn had said, from the live text; a withdrawn attempt said nothing.
+local function unfinished_text(run)
+  local pieces = {}
+  for _, entry in ipairs(call('XREVRANGE', run.key .. ':d', '+', '-', 'COUNT', 4000)) do
+    local item = cjson.decode(entry[2][2])
+    if item.p == '0' then
+      if item.type == 'model_start' or item.type == 'model_retry' then break end
+      if item.type == 'text_delta' then table.insert(pieces, 1, item.d.text) end
+    end
+  end
+  return table.concat(pieces)
+end
+
+local function finish_stopped(run, said)
+  if get(run, 'stop') == 'deadline' then
+    local text = said or unfinished_text(run)
+    if text:find('%S') then call('HSET', run.key, 'text', text) end
+  end
+  local outcome = get(run, 'stop') == 'deadline' and 'partial' or 'cancelled'
+  finish_cut(run, outcome, get(run, 'stop_error'))
+end
+
+-- A leased task comes back undone. `lost` says that its worker died with it.
+local function give_back(run, tid, task, lost)
+  unlease(run, tid, task)
+  if get(run, 'stop') then
+    drop(run, tid, task)
+    if tonumber(get(run, 'held')) == 0 then finish_stopped(run) end
+    return
+  end
+  if lost then task.l = (task.l or 0) + 1 end
+  if task.k == 'turn' then
+    live(run, format('{"type":"model_retry","p":"%s","d":{"attempt":%d,"delay":0,"error_class":"%s"}}',
+      task.p, task.a, lost and 'WorkerLostError' or 'HandOverError'))
+  end
+  make_ready(run, tid, task)
+end

@@ -1,0 +1,66 @@
+-- A join is the set of its members that are not done; empty means go. Members beyond the width wait
+-- in a list. Results are kept by member and moved, in declared order, to the participant's list.
+local function deliver(run, jid, join)
+  local list = participant_of(run, join.p).m
+  local order = call('LRANGE', run.key .. ':o:' .. jid, 0, -1)
+  for _, member in ipairs(order) do
+    local result = call('HGET', run.key .. ':r', member)
+    if result and result:sub(1, 1) ~= '#' then
+      local n = call('RPUSH', list, result)
+      call('HSET', run.key .. ':r', member, format('#%.0f', n - 1))
+    end
+  end
+  call('DEL', run.key .. ':j:' .. jid, run.key .. ':o:' .. jid, run.key .. ':q:' .. jid)
+  call('HDEL', run.key, 'j:' .. jid)
+end
+
+local function arrive(run, jid, member)
+  if call('SREM', run.key .. ':j:' .. jid, member) == 0 then return end
+  local nxt = call('LPOP', run.key .. ':q:' .. jid)
+  local waiting = nxt and task_of(run, nxt)
+  if waiting then make_ready(run, nxt, waiting) end
+  if call('EXISTS', run.key .. ':j:' .. jid) == 0 then
+    local join = cjson.decode(get(run, 'j:' .. jid))
+    deliver(run, jid, join)
+    make_ready(run, join.t, task_of(run, join.t))
+  end
+end
+
+-- Record new participants, tasks and joins of a plan. Payloads are arguments, named by index.
+local function start(run, plan)
+  for _, p in ipairs(plan.p or {}) do
+    p.m = p.m or (run.key .. ':m:' .. p.id)
+    p.s = p.s or (run.key .. ':s:' .. p.id)
+    call('HSET', run.key, 'p:' .. p.id, cjson.encode(p), 'x:' .. p.id, ARGV[p.st])
+    p.st = nil
+  end
+  local width = {}
+  for _, j in ipairs(plan.j or {}) do
+    call('HSET', run.key, 'j:' .. j.id, cjson.encode({ t = j.t, p = j.p }))
+    for _, member in ipairs(j.m) do
+      call('SADD', run.key .. ':j:' .. j.id, member)
+      call('RPUSH', run.key .. ':o:' .. j.id, member)
+    end
+    width[j.id] = j.w
+  end
+  for _, t in ipairs(plan.t or {}) do
+    local tid, delay, payload, waits = t.id, t.delay, t.d, t.wait
+    t.id, t.delay, t.d, t.wait = nil, nil, nil, nil
+    if payload then call('HSET', run.key, 'd:' .. tid, ARGV[payload]) end
+    if delay then
+      t.s = 'wait'
+      save_task(run, tid, t)
+      call('ZADD', P .. 'timers', NOW + delay, ref(run, tid))
+    elseif waits then
+      t.s = 'wait'
+      save_task(run, tid, t)
+    elseif t.j and width[t.j] == 0 then
+      t.s = 'wait'
+      save_task(run, tid, t)
+      call('RPUSH', run.key .. ':q:' .. t.j, tid)
+    else
+      if t.j and width[t.j] then width[t.j] = width[t.j] - 1 end
+      make_ready(run, tid, t)
+    end
+  end
+end

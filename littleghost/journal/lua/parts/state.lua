@@ -1,0 +1,27 @@
+-- Working state is a hash of JSON values; changes are operations, so parallel tools lose nothing.
+local function change_state(key, op, field, value)
+  if op == 'set' then
+    call('HSET', key, field, value)
+  elseif op == 'delete' then
+    call('HDEL', key, field)
+  elseif op == 'increment' then
+    local current = tonumber(call('HGET', key, field) or '0') or 0
+    call('HSET', key, field, format('%.17g', current + tonumber(value)))
+  elseif op == 'append' then
+    local current = call('HGET', key, field)
+    if not current or current:sub(1, 1) ~= '[' or current:sub(2, 2) == ']' then
+      call('HSET', key, field, '[' .. value .. ']')
+    else
+      call('HSET', key, field, current:sub(1, -2) .. ',' .. value .. ']')
+    end
+  end
+end
+
+-- Live text of a run's older turns goes; the durable events carry the finished messages.
+local function cut_live(run, keep)
+  local n = call('RPUSH', run.key .. ':cut', get(run, 'ev'))
+  if n > keep then
+    local before = call('LPOP', run.key .. ':cut')
+    call('XTRIM', run.key .. ':d', 'MINID', format('%.0f-0', tonumber(before) + 1))
+  end
+end

@@ -1,0 +1,37 @@
+-- Stop a run: nothing new starts, what runs is told, and the run ends when it has let go.
+-- KEYS 1 run. ARGV 1 partition prefix, 2 run id, 3 cancel|deadline|force, 4 error JSON, 5 grace (ms).
+-- Returns the run's status, or '' when there is no such run; with what became ready.
+local run, why = run_of(ARGV[2]), ARGV[3]
+local status = get(run, 'status')
+if not status then return { '' } end
+if is_over(status) then return { status } end
+local before = get(run, 'stop')
+if why == 'force' then
+  if not before then return { status } end
+  finish_stopped(run)
+  return { get(run, 'status'), publish_ready() }
+end
+if before then return { status } end
+call('HSET', run.key, 'stop', why, 'stop_error', ARGV[4], 'status', 'stopping')
+local fields = call('HGETALL', run.key)
+for i = 1, #fields, 2 do
+  if fields[i]:sub(1, 2) == 't:' then
+    local tid, task = fields[i]:sub(3), cjson.decode(fields[i + 1])
+    if task.s == 'leased' then
+      local note = cjson.encode({ run = run.id, task = tid, attempt = task.a, why = why })
+      call('PUBLISH', 'lg:control:' .. task.w, note)
+      call('HSET', P .. 'control:' .. task.w, ref(run, tid) .. '|' .. task.a, why)
+      call('EXPIRE', P .. 'control:' .. task.w, 60)
+    else
+      call('HDEL', run.key, 't:' .. tid, 'd:' .. tid)
+      call('ZREM', P .. 'ready', ref(run, tid))
+      call('ZREM', P .. 'timers', ref(run, tid))
+    end
+  end
+end
+if tonumber(get(run, 'held')) == 0 then
+  finish_stopped(run)
+else
+  call('ZADD', P .. 'stops', NOW + tonumber(ARGV[5]), run.id)
+end
+return { get(run, 'status'), publish_ready() }

@@ -1,0 +1,28 @@
+-- One partition's round of the keeper: fire timers, and list what needs a look.
+-- KEYS 1 the partition's ready set. ARGV 1 partition prefix, 2 how many of each at most.
+-- Returns {now, fired (ready…), unclaimed {ref, queue, published, times}, deadlines, overdue stops,
+--   runs to audit, holders, delivered (queue, time…)}.
+local limit = tonumber(ARGV[2])
+local function due(name)
+  return call('ZRANGEBYSCORE', P .. name, '-inf', format('%.0f', NOW), 'LIMIT', 0, limit)
+end
+for _, name in ipairs(due('timers')) do
+  call('ZREM', P .. 'timers', name)
+  local at = name:find('|', 1, true)
+  local run, tid = run_of(name:sub(1, at - 1)), name:sub(at + 1)
+  local task = task_of(run, tid)
+  if task and task.s == 'wait' then make_ready(run, tid, task) end
+end
+local unclaimed = {}
+for _, name in ipairs(due('ready')) do
+  local at = name:find('|', 1, true)
+  local task = task_of(run_of(name:sub(1, at - 1)), name:sub(at + 1))
+  if task and task.s == 'ready' then
+    unclaimed[#unclaimed + 1] = { name, task.q, format('%.0f', task.at), task.n }
+  else
+    call('ZREM', P .. 'ready', name)
+  end
+end
+call('ZREMRANGEBYSCORE', P .. 'runs', '-inf', format('%.0f', NOW - RETENTION_S * 1000 - 604800000))
+return { format('%.0f', NOW), publish_ready(), unclaimed, due('deadlines'), due('stops'), due('live'),
+  call('SMEMBERS', P .. 'holders'), call('HGETALL', P .. 'delivered') }

@@ -1,0 +1,95 @@
+"""What a process remembers of runs, so that a task reads only what is new to it.
+
+A list in the journal is only ever appended to, and by one task at a time, so what was read once
+stays true. The memory is bounded; a run that fell out is read again as a whole.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from littleghost.engine.ports import Lease, RunMemory
+from littleghost.journal.plan import Plan
+from littleghost.messages import Message
+
+MAX_RUNS = 512
+MAX_BYTES = 64 * 1024 * 1024
+
+
+class Memories:
+    """Remembered runs, the least recently used forgotten first. Thread-safe."""
+
+    def __init__(self, max_runs: int = MAX_RUNS, max_bytes: int = MAX_BYTES) -> None:
+        self._runs: OrderedDict[str, RunMemory] = OrderedDict()
+        self._lock = threading.Lock()
+        self._max_runs, self._max_bytes, self._bytes = max_runs, max_bytes, 0
+
+    def get(self, run_id: str) -> RunMemory | None:
+        """Give what is remembered of a run."""
+        with self._lock:
+            return self._runs.get(run_id)
+
+    def recall(self, run_id: str, created: str, invocation: str) -> RunMemory:
+        """Give the memory of a run, begun anew when the journal sent the invocation."""
+        with self._lock:
+            known = self._runs.get(run_id)
+            if known is None or invocation:
+                self._drop(run_id)
+                known = RunMemory(created=created, invocation=json.loads(invocation))
+                known.size_bytes = len(invocation)
+                self._bytes += known.size_bytes
+                self._runs[run_id] = known
+            self._runs.move_to_end(run_id)
+            self._shrink(run_id)
+            return known
+
+    def extend(
+        self, memory: RunMemory, participant: str, start: int, records: Sequence[str]
+    ) -> None:
+        """Take in records of a participant's list, from an index on."""
+        known = memory.lists.setdefault(participant, [])
+        if start < len(known):
+            del known[start:]
+        known.extend(map(_read, records))
+        self._grow(memory, sum(map(len, records)))
+
+    def append(self, lease: Lease, plan: Plan) -> None:
+        """Take in the records that a commit appended, and forget a run that it ended."""
+        if "f" in plan.fields or ("done" in plan.fields and lease.participant == "0"):
+            self.forget(lease.run_id)
+            return
+        records = [plan.payload_at(index) for index in plan.fields.get("m", ())]
+        if records:
+            self.extend(lease.memory, lease.participant, len(lease.records), records)
+
+    def forget(self, run_id: str) -> None:
+        """Forget a run."""
+        with self._lock:
+            self._drop(run_id)
+
+    def _grow(self, memory: RunMemory, size: int) -> None:
+        with self._lock:
+            memory.size_bytes += size
+            self._bytes += size
+
+    def _drop(self, run_id: str) -> None:
+        gone = self._runs.pop(run_id, None)
+        if gone is not None:
+            self._bytes -= gone.size_bytes
+
+    def _shrink(self, keep: str) -> None:
+        while len(self._runs) > self._max_runs or self._bytes > self._max_bytes:
+            oldest = next(iter(self._runs))
+            if oldest == keep:
+                return
+            self._drop(oldest)
+
+
+
+def _read(record: str) -> Message | object:
+    """Read one record: an agent's list holds messages, a composite's holds results."""
+    data = json.loads(record)
+    return Message.from_json(data) if isinstance(data, dict) and "role" in data else data

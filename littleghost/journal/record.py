@@ -1,0 +1,151 @@
+"""Reads a run's record: its facts, its conversation and its events."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from littleghost.journal.scripts import guarded
+from littleghost.journal.store import RedisJournal
+from littleghost.usage import Usage
+
+OVER = frozenset({"completed", "failed", "partial", "cancelled"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    """The facts of a run at one moment.
+
+    Attributes:
+        status: queued, running, stopping, or the outcome.
+        created_ms: Journal time; so are the other times. 0 is not yet.
+        events: How many events there are.
+        ready: Queue and age in seconds of each task that waits for a worker.
+        waits_for_session: Whether an earlier run of the session goes first.
+    """
+
+    run_id: str
+    status: str
+    assembly: str
+    invocation: Mapping[str, Any]
+    created_ms: int
+    started_ms: int
+    ended_ms: int
+    deadline_ms: int
+    text: str
+    result: Mapping[str, Any] | None
+    error: Mapping[str, Any] | None
+    usage: Usage
+    events: int
+    tasks: Mapping[str, Mapping[str, Any]]
+    participants: Mapping[str, Mapping[str, Any]]
+    waits_for_session: bool
+    fingerprint: str
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the run has ended."""
+        return self.status in OVER
+
+    @property
+    def outcome(self) -> str | None:
+        """How the run ended, or None."""
+        return self.status if self.is_over else None
+
+
+def parse_record(run_id: str, fields: Mapping[str, str]) -> RunRecord:
+    """Read a run's hash."""
+    usage: dict[str, int] = {}
+    tasks: dict[str, Any] = {}
+    participants: dict[str, Any] = {}
+    for name, value in fields.items():
+        mark, rest = name[:2], name[2:]
+        if mark == "u:":
+            bucket = rest.rpartition(":")[2]
+            usage[bucket] = usage.get(bucket, 0) + int(value)
+        elif mark == "t:":
+            tasks[rest] = json.loads(value)
+        elif mark == "p:":
+            participants[rest] = json.loads(value)
+
+    def number(name: str) -> int:
+        return int(fields.get(name) or 0)
+
+    def document(name: str) -> Any:
+        return json.loads(fields[name]) if name in fields else None
+
+    return RunRecord(
+        run_id=run_id,
+        status=fields["status"],
+        assembly=fields.get("asm", ""),
+        invocation=document("inv") or {},
+        created_ms=number("created"),
+        started_ms=number("started"),
+        ended_ms=number("ended"),
+        deadline_ms=number("deadline"),
+        text=fields.get("text", ""),
+        result=document("result"),
+        error=document("error"),
+        usage=Usage.from_json(usage),
+        events=number("ev"),
+        tasks=tasks,
+        participants=participants,
+        waits_for_session="sw" in fields,
+        fingerprint=fields.get("fp", ""),
+    )
+
+
+class Records:
+    """Reads runs; writes nothing."""
+
+    def __init__(self, journal: RedisJournal) -> None:
+        self._journal = journal
+        self._client = journal.client
+
+    def find(self, run_id: str) -> RunRecord | None:
+        """Read a run's facts; None when there is no such run."""
+        key, _ = self._journal.place(run_id)
+        fields = guarded(lambda: self._client.hgetall(key))
+        return parse_record(run_id, cast("dict[str, str]", fields)) if fields else None
+
+    def messages(self, record: RunRecord, participant: str = "0") -> list[Any]:
+        """Read the records of a participant's list that the run saw, JSON values."""
+        header = record.participants[participant]
+        rows = guarded(lambda: self._client.lrange(header["m"], 0, self._end(record)))
+        return [json.loads(row) for row in cast("Sequence[str]", rows)]
+
+    def message(self, record: RunRecord, index: int, participant: str = "0") -> Any:
+        """Read one record of a participant's list, or None."""
+        header = record.participants[participant]
+        row = guarded(lambda: self._client.lindex(header["m"], index))
+        return json.loads(cast("str", row)) if row else None
+
+    def state(self, record: RunRecord, participant: str = "0") -> dict[str, Any]:
+        """Read a participant's working state, all keys with their prefixes."""
+        header = record.participants[participant]
+        rows = guarded(lambda: self._client.hgetall(header["s"]))
+        return {key: json.loads(value) for key, value in cast("dict[str, str]", rows).items()}
+
+    def recent(self, limit: int) -> list[tuple[str, int]]:
+        """List the newest runs of all partitions: id and creation time in ms."""
+        pipeline = self._client.pipeline(transaction=False)
+        for partition in range(self._journal.partitions):
+            pipeline.zrevrange(self._journal.prefix(partition) + "runs", 0, limit - 1, withscores=True)
+        rows = cast("list[list[tuple[str, float]]]", guarded(pipeline.execute))
+        merged = sorted((row for part in rows for row in part), key=lambda row: -row[1])
+        return [(run_id, int(at)) for run_id, at in merged[:limit]]
+
+    def live(self, limit: int = 100_000) -> list[str]:
+        """List the runs that have not ended."""
+        pipeline = self._client.pipeline(transaction=False)
+        for partition in range(self._journal.partitions):
+            pipeline.zrange(self._journal.prefix(partition) + "live", 0, limit)
+        return [name for part in guarded(pipeline.execute) for name in part][:limit]
+
+    @staticmethod
+    def _end(record: RunRecord) -> int:
+        """Where the run's part of a session's conversation ends; -1 is the end of the list."""
+        result = record.result or {}
+        return int(result["message"]) if "message" in result else -1

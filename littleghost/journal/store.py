@@ -1,0 +1,311 @@
+"""The journal on Redis: creating runs, claiming tasks and recording what became of them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, cast
+
+import redis
+
+from littleghost.engine.commands import Command, TaskKind
+from littleghost.engine.ports import Committed, Lease, ReadyTask
+from littleghost.errors import DuplicateRunError, SchemaVersionError, SessionBusyError
+from littleghost.ids import partition_of
+from littleghost.journal import keys
+from littleghost.journal.memory import Memories
+from littleghost.journal.plan import Plan
+from littleghost.journal.scripts import Scripts
+
+_CREATE_FIRST_PAYLOAD = 4
+_COMMIT_FIRST_PAYLOAD = 10
+# Live text of this many of a run's newest turns stays; older turns are told by their messages.
+LIVE_TURNS = 8
+
+Publish = Callable[[Sequence[ReadyTask]], None]
+
+
+def ready_tasks(rows: Iterable[Sequence[str]]) -> list[ReadyTask]:
+    """Read what a script says became ready."""
+    return [
+        ReadyTask(cast("TaskKind", kind), queue, run_id, task_id, int(at))
+        for kind, queue, run_id, task_id, at in rows
+    ]
+
+
+class RedisJournal:
+    """Runs in Redis, as one worker or caller sees them.
+
+    Every method is one script call, so it happens whole or not at all. A repeated call (redis-py
+    sends a command again when its reply is lost) gets the first answer.
+    """
+
+    def __init__(
+        self,
+        client: redis.Redis,
+        header: str,
+        *,
+        partitions: int,
+        worker_id: str = "",
+        stop_grace_s: float = 5.0,
+        publish: Publish | None = None,
+    ) -> None:
+        """Use a Redis.
+
+        Args:
+            client: A client that decodes replies.
+            header: The constants of the scripts.
+            partitions: How many partitions the journal has.
+            worker_id: Who claims; empty for a caller that claims nothing.
+            stop_grace_s: Seconds that running tasks have to let go of a stopped run.
+            publish: Sends messages, when the scripts do not push them themselves.
+        """
+        self.client = client
+        self.scripts = Scripts(client, header)
+        self.partitions = partitions
+        self.worker_id = worker_id
+        self.stop_grace_s = stop_grace_s
+        self.memories = Memories()
+        self._publish = publish
+
+    @staticmethod
+    def prefix(partition: int) -> str:
+        """Give the prefix of a partition's keys."""
+        return keys.prefix(partition)
+
+    def place(self, run_id: str) -> tuple[str, str]:
+        """Give the key of a run and the prefix of its partition."""
+        partition = partition_of(run_id, self.partitions)
+        return keys.run(partition, run_id), keys.prefix(partition)
+
+    def publish(self, ready: Sequence[ReadyTask]) -> None:
+        """Send the messages that the scripts did not push."""
+        if self._publish is not None and ready:
+            self._publish(ready)
+
+    def create(self, run_id: str, plan: Plan) -> int:
+        """Create a run.
+
+        Returns:
+            The creation time in the journal's milliseconds.
+
+        Raises:
+            DuplicateRunError: The id is taken.
+            SessionBusyError: Too many runs wait for the session.
+            JournalUnavailableError: Redis did not take it; no run exists, or the next try finds it.
+
+        Atomic: one script. Idempotent: yes, for the same plan.
+        """
+        key, prefix = self.place(run_id)
+        answer = self.scripts.run("create", key, prefix, run_id, *plan.arguments())
+        if answer[0] == "duplicate":
+            raise DuplicateRunError(
+                f"a run with the id {run_id!r} exists already; choose another run_id", field="run_id"
+            )
+        if answer[0] == "busy":
+            raise SessionBusyError(
+                f"{answer[1]} runs wait for this session already; try again when some have ended",
+                field="session_id",
+            )
+        self.publish(ready_tasks(answer[2]))
+        return int(answer[1])
+
+    def plan_create(self) -> Plan:
+        """Begin the plan of a new run."""
+        return Plan("0", _CREATE_FIRST_PAYLOAD)
+
+    def claim(
+        self, run_id: str, task_id: str, *, at_ms: int | None = None, queue: str = ""
+    ) -> Lease | None:
+        """Take the sole right to work on a task.
+
+        Args:
+            at_ms: When the message that named the task was published; None without a message.
+            queue: The queue the message came from.
+
+        Returns:
+            The lease, or None when the task is done, leased to another or not ready.
+
+        Raises:
+            SchemaVersionError: The run was written by another version.
+
+        Atomic: one script. Cost: one round trip; records this process knows are not read again.
+        """
+        key, prefix = self.place(run_id)
+        memory = self.memories.get(run_id)
+        participant = task_id.partition("-")[0]
+        known = len(memory.lists.get(participant, ())) if memory else 0
+        answer = self.scripts.run(
+            "claim",
+            key,
+            prefix,
+            run_id,
+            task_id,
+            self.worker_id,
+            str(os.getpid()),
+            "" if at_ms is None else str(at_ms),
+            queue,
+            memory.created if memory else "",
+            known,
+        )
+        if answer[0] == "version":
+            raise SchemaVersionError(
+                f"run {run_id!r} has journal version {answer[1]!r}, this worker reads "
+                f"{keys.SCHEMA_VERSION}; use workers of the version that started it"
+            )
+        return self._lease(run_id, answer[2]) if answer[0] == "ok" else None
+
+    def commit(
+        self, lease: Lease, commands: Sequence[Command], *, serves: Iterable[str] = ()
+    ) -> Committed:
+        """Record the outcome of a leased task, and make ready what follows.
+
+        Args:
+            lease: The right under which the work was done.
+            commands: What happens next.
+            serves: Queues whose next task this worker may run in place.
+
+        Returns:
+            Whether it was recorded, and the lease of the next task when it may run here.
+
+        Atomic: one script, fenced by the attempt. Idempotent: yes; the same commit gets the same
+        answer for two minutes. Cost: one round trip, whatever the length of the run.
+        """
+        key, prefix = self.place(lease.run_id)
+        plan = Plan(lease.participant, _COMMIT_FIRST_PAYLOAD)
+        plan.add_all(commands)
+        if serves:
+            plan.fields["next"] = dict.fromkeys(serves, True)
+        if lease.kind == "turn":
+            plan.fields["cut"] = LIVE_TURNS
+        known = len(lease.records) + len(plan.fields.get("m", ()))
+        answer = self.scripts.run(
+            "commit",
+            key,
+            prefix,
+            lease.run_id,
+            lease.task_id,
+            lease.attempt,
+            self.worker_id,
+            str(os.getpid()),
+            lease.memory.created,
+            known if lease.kind != "call" else 0,
+            *plan.arguments(),
+        )
+        if answer[0] != "ok":
+            self.memories.forget(lease.run_id)
+            return Committed(recorded=False)
+        self.memories.append(lease, plan)
+        self.publish(ready_tasks(answer[1]))
+        row = answer[2]
+        return Committed(recorded=True, lease=self._lease(lease.run_id, row) if row else None)
+
+    def give_back(self, lease: Lease) -> None:
+        """Return a leased task undone, so that another worker takes it at once.
+
+        Atomic: one script. Idempotent: yes; a task that moved on is left alone.
+        """
+        self.release(lease.run_id, lease.task_id, self.worker_id, attempt=lease.attempt)
+
+    def release(
+        self,
+        run_id: str,
+        task_id: str,
+        worker_id: str,
+        *,
+        attempt: int | None = None,
+        child: int | None = None,
+        lost: bool = False,
+    ) -> bool:
+        """Give a task back for a worker, or for a child process of it that died.
+
+        Returns:
+            Whether the task was leased so; otherwise nothing changed.
+        """
+        key, prefix = self.place(run_id)
+        answer = self.scripts.run(
+            "release",
+            key,
+            prefix,
+            run_id,
+            task_id,
+            worker_id,
+            "" if attempt is None else attempt,
+            "" if child is None else str(child),
+            "1" if lost else "",
+        )
+        if len(answer) > 1:
+            self.publish(ready_tasks(answer[1]))
+        return bool(answer[0])
+
+    def emit(self, lease: Lease, events: Sequence[str]) -> bool:
+        """Append live events of the current attempt.
+
+        Returns:
+            False when the attempt is stale or the run is being stopped; nothing was added.
+        """
+        key, args = self._emit_arguments(lease, events)
+        return bool(self.scripts.run("emit", key, *args))
+
+    def queue_emit(
+        self, pipeline: redis.client.Pipeline, lease: Lease, events: Sequence[str]
+    ) -> None:
+        """Add an `emit` to a pipeline, to append for many attempts in one round trip."""
+        key, args = self._emit_arguments(lease, events)
+        self.scripts.queue(pipeline, "emit", key, *args)
+
+    def _emit_arguments(self, lease: Lease, events: Sequence[str]) -> tuple[str, list[str | int]]:
+        key, prefix = self.place(lease.run_id)
+        named = [prefix, lease.run_id, lease.task_id, lease.attempt, self.worker_id]
+        return key, [*named, *events]
+
+    def stop_run(self, run_id: str, why: str, error: Mapping[str, Any]) -> str:
+        """Stop a run.
+
+        Args:
+            why: cancel, deadline, or force for one that did not let go in time.
+            error: The failure its caller will see.
+
+        Returns:
+            The run's status afterwards; empty when there is no such run.
+
+        Atomic: one script. Idempotent: yes; the first reason stays.
+        """
+        key, prefix = self.place(run_id)
+        grace_ms = round(self.stop_grace_s * 1000)
+        answer = self.scripts.run("stop", key, prefix, run_id, why, json.dumps(error), grace_ms)
+        if len(answer) > 1:
+            self.publish(ready_tasks(answer[1]))
+        return str(answer[0])
+
+    def _lease(self, run_id: str, row: Sequence[Any]) -> Lease:
+        task_id, header, payload, invocation, participant, state, left, start, records = row[:9]
+        working, fingerprint, assembly, lane, created, base = row[9:15]
+        task, part = json.loads(header), json.loads(participant)
+        memory = self.memories.recall(run_id, created, invocation)
+        self.memories.extend(memory, task["p"], int(start), records)
+        return Lease(
+            run_id=run_id,
+            task_id=task_id,
+            kind=task["k"],
+            participant=task["p"],
+            queue=task["q"],
+            attempt=task["a"],
+            lost=task.get("l", 0),
+            failures=task.get("f", 0),
+            idempotent=task.get("i", False),
+            payload=json.loads(payload) if payload else {},
+            assembly=part["a"],
+            root_assembly=assembly,
+            participant_kind=part["k"],
+            state=json.loads(state),
+            memory=memory,
+            left_s=int(left) / 1000 if left else None,
+            working=dict(zip(working[::2], working[1::2], strict=True)),
+            fingerprint=fingerprint or "",
+            lane=lane,
+            base=int(base),
+        )
+
+

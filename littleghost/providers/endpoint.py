@@ -1,0 +1,87 @@
+"""A service's address: whether it may be used, and the httpx transport that reaches it."""
+
+from __future__ import annotations
+
+import ipaddress
+import ssl
+import urllib.request
+from functools import cache
+from urllib.parse import urlsplit
+
+import httpx
+
+from littleghost.errors import ConfigurationError
+from littleghost.providers.connecting import CuttableBackend
+
+# Seconds an unused connection is kept for the next turn.
+_KEEPALIVE_S = 30.0
+
+
+class CuttableTransport(httpx.HTTPTransport):
+    """An httpx transport whose connections can be cut."""
+
+    def __init__(self, base_url: str) -> None:
+        is_secure = base_url.startswith("https:")
+        super().__init__(
+            verify=_ssl_context() if is_secure else False,
+            trust_env=False,
+            proxy=_proxy_of(base_url),
+            # No limits: `Spread` keeps the number small, and httpcore may close a connection that
+            # it has just given to another thread when it thinks that there are too many.
+            limits=httpx.Limits(
+                max_connections=None,
+                max_keepalive_connections=None,
+                keepalive_expiry=_KEEPALIVE_S,
+            ),
+        )
+        # httpx 0.28 has no argument for httpcore's network backend, which is public there.
+        self._pool._network_backend = CuttableBackend()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+
+
+@cache
+def _ssl_context() -> ssl.SSLContext:
+    # Reading the certificates takes 20 ms, so all transports share one context. It honours
+    # SSL_CERT_FILE and SSL_CERT_DIR.
+    return httpx.create_ssl_context()
+
+
+def _proxy_of(base_url: str) -> str | None:
+    parts = urlsplit(base_url)
+    host = parts.hostname or ""
+    if is_loopback(host) or urllib.request.proxy_bypass(host):
+        return None
+    proxies = urllib.request.getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    return f"http://{proxy}" if proxy and "://" not in proxy else proxy
+
+
+def is_loopback(host: str) -> bool:
+    """Say whether a host is this machine by name or number; nothing is resolved."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def checked_url(base_url: str, allow_insecure_http: bool) -> str:
+    """Give the URL without a last slash.
+
+    Raises:
+        ConfigurationError: It is no URL of a service, or it is not safe.
+    """
+    parts = urlsplit(base_url)
+    if "@" in parts.netloc:
+        # Not shown: what stands there is a password.
+        raise ConfigurationError("a base URL must not hold credentials: use api_key or headers")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigurationError(f"base URL {base_url!r} must start with https:// and name a host")
+    if parts.query or parts.fragment:
+        raise ConfigurationError(f"base URL {base_url!r} must not have a query or a fragment")
+    if parts.scheme == "http" and not (allow_insecure_http or is_loopback(parts.hostname)):
+        raise ConfigurationError(
+            f"base URL {base_url!r} would send keys and conversations unencrypted: use https://, "
+            "or allow_insecure_http=True for a network that you trust"
+        )
+    return base_url.rstrip("/")

@@ -1,0 +1,118 @@
+"""Starts runs: everything is checked at the door, then one script creates the run."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from littleghost import registry
+from littleghost.context import Binding
+from littleghost.engine.call import CONTEXT_STATE
+from littleghost.engine.commands import Emit
+from littleghost.engine.view import RunView
+from littleghost.errors import DefinitionError, InvocationError
+from littleghost.ids import place_run
+from littleghost.invocation import Invocation, read_invocation
+from littleghost.journal import keys
+from littleghost.journal.plan import Plan, dumps, stored_event
+from littleghost.run import Run
+from littleghost.wiring import Runtime, runtime
+
+if TYPE_CHECKING:
+    from littleghost.assembly import Assembly
+
+LANES = ("", "batch")
+
+
+def start_run(cls: type[Assembly], message: object, lane: str, fields: Mapping[str, Any]) -> Run:
+    """Check a call and create its run; see `Assembly.enqueue`."""
+    cls.check()
+    if lane not in LANES:
+        raise InvocationError(f"lane is {lane!r}; use '' or 'batch'", field="lane")
+    now = datetime.now(UTC)
+    invocation = read_invocation(message, fields, now)
+    work = runtime()
+    _check_importable(cls, work)
+    has_session = bool(invocation.session_id)
+    run_id, partition = place_run(
+        invocation.run_id or None,
+        invocation.session_id or None,
+        work.settings.partitions,
+    )
+    invocation = replace(
+        invocation,
+        run_id=run_id,
+        invocation_id=invocation.invocation_id or run_id,
+        session_id=invocation.session_id or run_id,
+    )
+    _check_model(cls, invocation, work)
+    plan = _plan(cls, invocation, lane, work)
+    if invocation.deadline_at is not None:
+        left_s = (invocation.deadline_at - now).total_seconds()
+        plan.fields["deadline"] = max(1, round(left_s * 1000))
+    if has_session:
+        plan.fields["session"] = keys.session(partition, invocation.session_id, invocation.actor_id)
+        plan.fields["limit"] = work.settings.session_waiting
+    work.journal.create(run_id, plan)
+    return Run(run_id, invocation=invocation)
+
+
+async def start_run_async(
+    cls: type[Assembly], message: object, lane: str, fields: Mapping[str, Any]
+) -> Run:
+    """Do the same in a thread, since a first call may start servers and any call waits for Redis."""
+    return await asyncio.to_thread(start_run, cls, message, lane, fields)
+
+
+def _check_importable(cls: type[Assembly], work: Runtime) -> None:
+    """Refuse a class that no other process could find by its name."""
+    if work.is_embedded:
+        return
+    if cls.__module__ == "__main__" or "<locals>" in cls.__qualname__:
+        raise DefinitionError(
+            f"{registry.name_of(cls)!r} exists in this process only, so no worker could run it; "
+            "move the class to a module that the workers import"
+        )
+
+
+def _check_model(cls: type[Assembly], invocation: Invocation, work: Runtime) -> None:
+    view = RunView(invocation.run_id, invocation, registry.name_of(cls))
+    assembly = cls.bind(Binding(run=view, invocation=invocation))
+    choose = getattr(assembly, "model_selection", None)
+    if choose is not None:
+        work.models.check(choose())
+
+
+def _plan(cls: type[Assembly], invocation: Invocation, lane: str, work: Runtime) -> Plan:
+    plan = work.journal.plan_create()
+    limit = work.settings.max_invocation_bytes
+    messages = [dumps(item.to_json()) for item in (*invocation.history, invocation.message)]
+    document = dumps(invocation.to_json())
+    size = sum(len(text.encode()) for text in messages) + len(document.encode())
+    if size > limit:
+        raise InvocationError(
+            f"message, history and context take {size} bytes; {limit} are allowed "
+            "(LITTLEGHOST_MAX_INVOCATION_BYTES)",
+            field="message",
+        )
+    plan.fields.update(h=len(invocation.history), nonce=uuid.uuid4().hex)
+    plan.fields["i"] = [plan.payload(text) for text in messages]
+    plan.fields["c"] = [
+        [CONTEXT_STATE + key, plan.payload(dumps(value))]
+        for key, value in invocation.context.items()
+    ]
+    facts = {
+        "asm": registry.name_of(cls),
+        "fp": cls.fingerprint(),
+        "inv": document,
+        "ln": lane,
+        "cutev": stored_event(Emit("invocation_error"), "0"),
+    }
+    plan.fields["f"] = [[name, plan.payload(value)] for name, value in facts.items()]
+    participants, tasks = cls.begin(lambda kind: work.settings.queue(kind, lane))
+    plan.start(participants, tasks, [])
+    return plan

@@ -1,0 +1,3 @@
+"""The installed version."""
+
+VERSION = "0.1.0"

@@ -1,0 +1,300 @@
+"""The one place that chooses adapters: settings in, a ready runtime out."""
+
+from __future__ import annotations
+
+import logging
+import mmap
+import os
+import sys
+import threading
+import time
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+import redis
+from redis.backoff import ExponentialBackoff
+from redis.retry import Retry
+
+from littleghost import registry
+from littleghost.celery.envelope import template
+from littleghost.engine.perform import HandOverError, Performer, StaleAttemptError
+from littleghost.engine.ports import Collaborators, Lease
+from littleghost.errors import ConfigurationError
+from littleghost.journal import keys
+from littleghost.journal.control import RunningTasks
+from littleghost.journal.keeper import Keeper
+from littleghost.journal.live import LiveEvents
+from littleghost.journal.policy import check_policy, check_schema
+from littleghost.journal.record import Records
+from littleghost.journal.scripts import constants
+from littleghost.journal.store import RedisJournal
+from littleghost.journal.tail import Tail
+from littleghost.journal.workers import Workers
+from littleghost.providers.base import CallControl
+from littleghost.providers.registry import Models
+from littleghost.settings import Settings
+
+logger = logging.getLogger("littleghost")
+# A blocking read of events waits this long at most; its socket waits a little longer.
+BLOCK_MS = 5_000
+_SOCKET_S = 5.0
+
+
+def connect(url: str, *, blocking: bool = False) -> redis.Redis:
+    """Make a Redis client.
+
+    Args:
+        blocking: Its reads may wait for some seconds.
+    """
+    return redis.Redis.from_url(
+        url,
+        decode_responses=True,
+        encoding_errors="replace",
+        protocol=2,
+        socket_timeout=_SOCKET_S + (BLOCK_MS / 1000 if blocking else 0.0),
+        socket_connect_timeout=2.0,
+        **({} if url.startswith("unix") else {"socket_keepalive": True}),
+        health_check_interval=30,
+        # A command whose reply was lost is sent again: every script gives the first answer then.
+        retry=Retry(ExponentialBackoff(cap=0.5, base=0.02), 3),
+    )
+
+
+class Runtime:
+    """Everything one process needs to start, watch and carry runs."""
+
+    def __init__(self, settings: Settings, models: Models, *, is_embedded: bool = False) -> None:
+        if settings.redis_url is None:
+            raise ConfigurationError(
+                "no Redis is configured: set LITTLEGHOST_REDIS_URL (embedded mode is off)"
+            )
+        self.settings = settings
+        self.models = models
+        self.is_embedded = is_embedded
+        self.client = connect(settings.redis_url)
+        self.reader = connect(settings.redis_url, blocking=True)
+        self._broker = _broker(settings)
+        header = constants(
+            envelope=template() if settings.same_redis else None,
+            push_prefix="",
+            grace_ms=round(settings.republish_grace_s * 1000),
+            retention_s=round(settings.retention_s),
+            session_s=round(settings.session_s),
+        )
+        self.journal = RedisJournal(
+            self.client,
+            header,
+            partitions=settings.partitions,
+            stop_grace_s=settings.stop_grace_s,
+            publish=self._broker.publish if self._broker else None,
+        )
+        self.records = Records(self.journal)
+        self.workers = Workers(self.client, settings.lease_s)
+        self.keeper = Keeper(
+            self.journal,
+            self.workers,
+            lease_s=settings.lease_s,
+            queue_lengths=self.queue_lengths,
+        )
+        self.running = RunningTasks(
+            lambda: connect(settings.redis_url or "", blocking=True),
+            lambda: self.journal.worker_id,
+            settings.partitions,
+            self._hand_over_here,
+        )
+        # Shared with the children of a prefork pool: they must see that the worker drains.
+        self._draining = mmap.mmap(-1, 1)
+        self._owner = os.getpid()
+        self.performer = self._performer(())
+
+    def _performer(self, serves: Iterable[str]) -> Performer:
+        settings = self.settings
+        return Performer(
+            Collaborators(
+                journal=self.journal,
+                assemblies=registry,
+                models=self.models,
+                live=LiveEvents(
+                    self.journal, lambda: StaleAttemptError("another worker has this task")
+                ),
+                running=self.running,
+                serves=frozenset(serves),
+                queue=settings.queue,
+                chain=settings.chain,
+                max_lost=settings.max_lost,
+                refuse_changed=settings.definition_mismatch == "refuse",
+                is_draining=self.is_draining,
+                pause=time.sleep,
+            )
+        )
+
+    def queue_lengths(self, queues: Collection[str]) -> Mapping[str, int]:
+        """Give the number of messages waiting in some queues."""
+        if self._broker is not None:
+            return self._broker.lengths(queues)
+        names = sorted(queues)
+        pipeline = self.client.pipeline(transaction=False)
+        for name in names:
+            pipeline.llen(name)
+        return dict(zip(names, pipeline.execute(), strict=True))
+
+    def tail(self, run_id: str) -> Tail:
+        """Give a reader of a run's events."""
+        return Tail(self.journal, self.reader, run_id)
+
+    def check_journal(self) -> None:
+        """Refuse a Redis that may lose records, or one of another journal version.
+
+        Raises:
+            UnsafeRedisError: Its memory policy may evict keys.
+            SchemaVersionError: Another version, or another number of partitions, wrote it.
+        """
+        check_policy(self.client)
+        check_schema(self.client, self.settings.partitions)
+
+    def become_worker(self, worker_id: str, queues: Iterable[str]) -> None:
+        """Take an identity under which tasks are claimed."""
+        self.journal.worker_id = worker_id
+        self.performer = self._performer(queues)
+
+    def disconnect(self) -> None:
+        """Close this process's connections; they open again when needed."""
+        self.client.connection_pool.disconnect()
+        self.reader.connection_pool.disconnect()
+
+    def release_child(self, child: int, run_id: str) -> int:
+        """Give back what a dead pool child held of a run. Gives the number of tasks."""
+        record = self.records.find(run_id)
+        worker = self.journal.worker_id
+        held = [
+            task_id
+            for task_id, task in (record.tasks if record else {}).items()
+            if task.get("w") == worker and task.get("c") == str(child)
+        ]
+        return sum(
+            self.journal.release(run_id, task_id, worker, child=child, lost=True)
+            for task_id in held
+        )
+
+    def is_draining(self) -> bool:
+        """Whether this worker is stopping and takes nothing new."""
+        return self._draining[0] != 0
+
+    def start_draining(self) -> None:
+        """Take nothing new."""
+        self._draining[0] = 1
+
+    def holds_tasks(self) -> bool:
+        """Whether any process of this worker works on a task."""
+        pipeline = self.client.pipeline(transaction=False)
+        for partition in range(self.settings.partitions):
+            pipeline.exists(f"{keys.prefix(partition)}held:{self.journal.worker_id}")
+        return any(pipeline.execute())
+
+    def hand_over(self) -> None:
+        """Have every process of this worker give back what can go on elsewhere."""
+        self.client.publish(keys.control(self.journal.worker_id), '{"drain":true}')
+        self._hand_over_here()
+
+    def _hand_over_here(self) -> None:
+        """Give back this process's turns and idempotent calls; others are left to finish.
+
+        A turn is cut and begins again elsewhere. A call that may be repeated is given back while its
+        code still runs: in a pool child the process ends with it, in a thread its result is dropped.
+        """
+        given = False
+        for lease, control in self.running.each():
+            if lease.kind != "call":
+                control.cut(HandOverError("this worker is stopping"))
+            elif lease.idempotent:
+                given = True
+                self._give_back(lease, control)
+        if given and os.getpid() != self._owner:
+            logging.shutdown()
+            os._exit(0)
+
+    def _give_back(self, lease: Lease, control: CallControl) -> None:
+        self.journal.give_back(lease)
+        control.cut(StaleAttemptError("this worker is stopping"))
+
+
+def _broker(settings: Settings) -> Any:
+    if settings.same_redis:
+        return None
+    from littleghost.celery.publish import BrokerPublisher  # noqa: PLC0415 - kombu only if needed
+
+    return BrokerPublisher(settings.broker_url or "")
+
+
+_lock = threading.RLock()
+_current: Runtime | None = None
+_pid = 0
+_models: Models | None = None
+
+
+def models() -> Models:
+    """Give this process's model connections, for configuration in code."""
+    global _models  # noqa: PLW0603 - one per process
+    with _lock:
+        if _models is None:
+            _models = Models.from_environment(os.environ)
+        return _models
+
+
+def configure(settings: Settings) -> Runtime:
+    """Use these settings instead of the environment's; for tests and for code that has its own."""
+    global _current, _pid  # noqa: PLW0603
+    with _lock:
+        _current, _pid = Runtime(settings, models()), os.getpid()
+        return _current
+
+
+def runtime(*, for_worker: bool = False) -> Runtime:
+    """Give this process's runtime; the first call makes it.
+
+    With nothing configured that starts a private Redis and a worker inside this process.
+    """
+    global _current, _pid  # noqa: PLW0603
+    found = _current
+    if found is not None:
+        return found
+    with _lock:
+        if _current is None:
+            settings = Settings.from_environment()
+            if settings.is_embedded and not for_worker:
+                _current = _embedded(settings)
+            else:
+                _current = Runtime(settings, models())
+            _pid = os.getpid()
+        return _current
+
+
+def _embedded(settings: Settings) -> Runtime:
+    from littleghost.embedded import PrivateRedis  # noqa: PLC0415 - only without a configuration
+
+    started = time.monotonic()
+    server = PrivateRedis()
+    settings = settings.with_(redis_url=server.url, partitions=1)
+    made = Runtime(settings, models(), is_embedded=True)
+    _start_worker(made)
+    took_ms = (time.monotonic() - started) * 1000
+    sys.stderr.write(
+        f"littleghost: embedded Redis and worker started in {took_ms:.0f} ms "
+        "(set LITTLEGHOST_REDIS_URL to use a fleet)\n"
+    )
+    return made
+
+
+def _start_worker(made: Runtime) -> None:
+    global _current  # noqa: PLW0603
+    from littleghost.celery.inprocess import InProcessWorker  # noqa: PLC0415
+
+    # The worker's own start asks for the runtime.
+    _current = made
+    try:
+        InProcessWorker(made.settings)
+    except BaseException:
+        _current = None
+        raise
+
+

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from littleghost.functions import tool
-from littleghost.version import VERSION as __version__
+from littleghost.version import __version__
 
 if TYPE_CHECKING:
     from littleghost.agent import Agent

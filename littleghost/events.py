@@ -24,7 +24,7 @@ class StreamEvent:
     Agent level, inside agent_stream `{source, event: {type, data}, input?}`: invocation_start
     `{agent_id}`; model_start `{turn}`; message_start `{id, model}`; text_delta `{text}`;
     reasoning_delta `{text}`; tool_call_start, tool_call_delta, tool_call_stop; usage;
-    model_retry `{attempt, delay, error_class, partial_text}` (the text of that attempt is withdrawn);
+    model_retry `{attempt, delay, error_class, partial_text}` (that attempt's text is withdrawn);
     model_stop `{turn, finish, response}`; tool_start `{tool_use}`; tool_stop `{tool_use, result}`.
     The root agent's invocation_stop `{result, metadata}` and invocation_error `{error, usage}` come
     as they are.

@@ -81,10 +81,10 @@ class Invocation:
         deadline = data.get("deadline_at")
         return cls(
             message=Message.from_json(data["message"]),
-            **{
-                name: MappingProxyType(data.get(name) or {})
-                for name in ("settings", "context", "metadata", "fields")
-            },
+            settings=_frozen(data, "settings"),
+            context=_frozen(data, "context"),
+            metadata=_frozen(data, "metadata"),
+            fields=_frozen(data, "fields"),
             run_id=data["run_id"],
             invocation_id=data["invocation_id"],
             session_id=data["session_id"],
@@ -92,6 +92,10 @@ class Invocation:
             deadline_at=datetime.fromisoformat(deadline) if deadline else None,
             include_agent_events=data.get("include_agent_events", True),
         )
+
+
+def _frozen(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    return MappingProxyType(data.get(name) or {})
 
 
 def read_message(value: object) -> Message:
@@ -188,6 +192,10 @@ def read_deadline(value: object, now: datetime) -> datetime | None:
     return value.astimezone(UTC)
 
 
+def _checked(rest: dict[str, Any], name: str) -> Mapping[str, Any]:
+    return MappingProxyType(check_json_mapping(rest.pop(name, None) or {}, name))
+
+
 def read_invocation(message: object, values: Mapping[str, Any], now: datetime) -> Invocation:
     """Check one call's values and put them into normal form.
 
@@ -212,10 +220,9 @@ def read_invocation(message: object, values: Mapping[str, Any], now: datetime) -
     return Invocation(
         message=read_message(message),
         history=_read_history(rest.pop("history", None) or ()),
-        **{
-            name: MappingProxyType(check_json_mapping(rest.pop(name, None) or {}, name))
-            for name in ("settings", "context", "metadata")
-        },
+        settings=_checked(rest, "settings"),
+        context=_checked(rest, "context"),
+        metadata=_checked(rest, "metadata"),
         run_id="" if run_id is None else check_run_id(str(run_id)),
         invocation_id=_read_id("invocation_id", rest.pop("invocation_id", None)) or "",
         session_id=_read_id("session_id", rest.pop("session_id", None)) or "",

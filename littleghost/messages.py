@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, cast
@@ -298,14 +298,22 @@ def _read_reasoning(data: Mapping[str, Any]) -> Reasoning:
     )
 
 
-_READERS = {
-    "text": lambda data: Text(_text_of(data, "text")),
-    "image": lambda data: Image(
-        _bytes_of(data), _text_of(data, "media_type"), _optional_text(data, "name")
-    ),
-    "document": lambda data: Document(
-        _bytes_of(data), _text_of(data, "media_type"), _text_of(data, "name")
-    ),
+def _read_text(data: Mapping[str, Any]) -> Text:
+    return Text(_text_of(data, "text"))
+
+
+def _read_image(data: Mapping[str, Any]) -> Image:
+    return Image(_bytes_of(data), _text_of(data, "media_type"), _optional_text(data, "name"))
+
+
+def _read_document(data: Mapping[str, Any]) -> Document:
+    return Document(_bytes_of(data), _text_of(data, "media_type"), _text_of(data, "name"))
+
+
+_READERS: dict[str, Callable[[Mapping[str, Any]], Block]] = {
+    "text": _read_text,
+    "image": _read_image,
+    "document": _read_document,
     "tool_use": _read_tool_use,
     "tool_result": _read_tool_result,
     "reasoning": _read_reasoning,

@@ -202,9 +202,7 @@ class Run:
         Watch(self._work, self.id, need_worker=need_worker).until_over(timeout_s)
         return self.refresh()
 
-    async def wait_async(
-        self, timeout_s: float | None = None, *, need_worker: bool = False
-    ) -> Run:
+    async def wait_async(self, timeout_s: float | None = None, *, need_worker: bool = False) -> Run:
         """Wait without blocking the event loop; see `wait`."""
         refuse_blocking("Run.wait_async()")
         async for _ in watch_async(
@@ -264,5 +262,3 @@ class AsyncRunStream:
         assert self.run is not None
         async for event in self.run.events_async(need_worker=True):
             yield event
-
-

@@ -85,7 +85,8 @@ def compile_validator(schema: Mapping[str, Any], owner: str) -> Validator:
 @lru_cache(maxsize=512)
 def _compile(text: str) -> Validator:
     schema = json.loads(text)
-    draft: Any = validators.validator_for(schema, default=cast("Any", None))
+    named = isinstance(schema.get("$schema", ""), str)
+    draft: Any = validators.validator_for(schema, default=cast("Any", None)) if named else None
     if draft is None and "$schema" in schema:
         raise ValueError(f"names an unknown $schema {_bounded(str(schema['$schema']))!r}")
     draft = draft or Draft202012Validator

@@ -65,7 +65,9 @@ def _closest_branch(parts: list[ValidationError], error: ValidationError) -> lis
     """The errors of the alternative that fits best: right kind first, then fewest errors."""
     branches: dict[Any, list[ValidationError]] = {}
     for part in parts:
-        branches.setdefault(part.relative_schema_path[0], []).append(part)
+        # An alternative that is just `false` leaves no path.
+        number = part.relative_schema_path[0] if part.relative_schema_path else None
+        branches.setdefault(number, []).append(part)
     depth = len(error.absolute_path)
 
     def misfit(branch: list[ValidationError]) -> tuple[bool, bool, int]:
@@ -74,7 +76,7 @@ def _closest_branch(parts: list[ValidationError], error: ValidationError) -> lis
         )
         # A tag, as discriminated unions have it, says which alternative was meant.
         wrong_tag = any(part.validator in ("const", "enum") for part in branch)
-        return wrong_type, wrong_tag, len(branch)
+        return wrong_type or branch[0].validator is None, wrong_tag, len(branch)
 
     return min(branches.values(), key=misfit)
 

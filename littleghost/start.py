@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from littleghost import registry
@@ -64,7 +65,7 @@ def start_run(cls: type[Assembly], message: object, lane: str, fields: Mapping[s
 async def start_run_async(
     cls: type[Assembly], message: object, lane: str, fields: Mapping[str, Any]
 ) -> Run:
-    """Do the same in a thread, since a first call may start servers and any call waits for Redis."""
+    """Do the same in a thread, since a call waits for Redis and the first may start it."""
     return await asyncio.to_thread(start_run, cls, message, lane, fields)
 
 
@@ -113,6 +114,6 @@ def _plan(cls: type[Assembly], invocation: Invocation, lane: str, work: Runtime)
         "cutev": stored_event(Emit("invocation_error"), "0"),
     }
     plan.fields["f"] = [[name, plan.payload(value)] for name, value in facts.items()]
-    participants, tasks = cls.begin(lambda kind: work.settings.queue(kind, lane))
+    participants, tasks = cls.begin(partial(work.settings.queue, lane=lane))
     plan.start(participants, tasks, [])
     return plan

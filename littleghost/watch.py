@@ -131,8 +131,8 @@ async def watch_async(
 ) -> AsyncIterator[StreamEvent]:
     """Yield a run's events without blocking the event loop.
 
-    The waiting is native; the short look-ups run in threads. The connection belongs to this watch and
-    to the running loop, and closes with it.
+    The waiting is native; the short look-ups run in threads. The connection belongs to this watch
+    and to the running loop, and closes with it.
 
     Args:
         only_end: Yield nothing, only return at the end.
@@ -157,9 +157,7 @@ async def watch_async(
             left_ms = None if deadline is None else (deadline - time.monotonic()) * 1000
             block = wait_ms if left_ms is None else round(max(1.0, min(wait_ms, left_ms)))
             try:
-                rows = await client.xread(
-                    cast("Any", tail.streams(after)), count=PAGE, block=block
-                )
+                rows = await client.xread(cast("Any", tail.streams(after)), count=PAGE, block=block)
             except (RedisConnectionError, RedisTimeoutError):
                 await asyncio.sleep(0.2)
                 rows = None

@@ -199,8 +199,9 @@ class Runtime:
     def _hand_over_here(self) -> None:
         """Give back this process's turns and idempotent calls; others are left to finish.
 
-        A turn is cut and begins again elsewhere. A call that may be repeated is given back while its
-        code still runs: in a pool child the process ends with it, in a thread its result is dropped.
+        A turn is cut and begins again elsewhere. A call that may be repeated is given back while
+        its code still runs: in a pool child the process ends with it, in a thread its result is
+        dropped.
         """
         given = False
         for lease, control in self.running.each():
@@ -221,7 +222,7 @@ class Runtime:
 def _broker(settings: Settings) -> Any:
     if settings.same_redis:
         return None
-    from littleghost.celery.publish import BrokerPublisher  # noqa: PLC0415 - kombu only if needed
+    from littleghost.celery.publish import BrokerPublisher
 
     return BrokerPublisher(settings.broker_url or "")
 
@@ -234,7 +235,7 @@ _models: Models | None = None
 
 def models() -> Models:
     """Give this process's model connections, for configuration in code."""
-    global _models  # noqa: PLW0603 - one per process
+    global _models
     with _lock:
         if _models is None:
             _models = Models.from_environment(os.environ)
@@ -243,7 +244,7 @@ def models() -> Models:
 
 def configure(settings: Settings) -> Runtime:
     """Use these settings instead of the environment's; for tests and for code that has its own."""
-    global _current, _pid  # noqa: PLW0603
+    global _current, _pid
     with _lock:
         _current, _pid = Runtime(settings, models()), os.getpid()
         return _current
@@ -254,7 +255,7 @@ def runtime(*, for_worker: bool = False) -> Runtime:
 
     With nothing configured that starts a private Redis and a worker inside this process.
     """
-    global _current, _pid  # noqa: PLW0603
+    global _current, _pid
     found = _current
     if found is not None:
         return found
@@ -270,7 +271,7 @@ def runtime(*, for_worker: bool = False) -> Runtime:
 
 
 def _embedded(settings: Settings) -> Runtime:
-    from littleghost.embedded import PrivateRedis  # noqa: PLC0415 - only without a configuration
+    from littleghost.embedded import PrivateRedis
 
     started = time.monotonic()
     server = PrivateRedis()
@@ -286,8 +287,8 @@ def _embedded(settings: Settings) -> Runtime:
 
 
 def _start_worker(made: Runtime) -> None:
-    global _current  # noqa: PLW0603
-    from littleghost.celery.inprocess import InProcessWorker  # noqa: PLC0415
+    global _current
+    from littleghost.celery.inprocess import InProcessWorker
 
     # The worker's own start asks for the runtime.
     _current = made
@@ -296,5 +297,3 @@ def _start_worker(made: Runtime) -> None:
     except BaseException:
         _current = None
         raise
-
-

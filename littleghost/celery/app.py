@@ -15,8 +15,8 @@ def config(settings: Settings) -> dict[str, Any]:
     """Give Celery's settings for a worker of tasks.
 
     Why each is not the default:
-    - `ack_emulation` off: the journal knows what a dying worker held, and the emulation is most of a
-      task's cost. It also lets a worker survive a restart of Redis.
+    - `ack_emulation` off: the journal knows what a dying worker held, and the emulation is most of
+    a   task's cost. It also lets a worker survive a restart of Redis.
     - `worker_disable_prefetch` and a prefetch of 1: a worker takes what it has free slots for, so
       nothing waits behind a slow task while another worker is idle.
     - `queue_order_strategy` priority: interactive queues are named first and served first.
@@ -25,7 +25,7 @@ def config(settings: Settings) -> dict[str, Any]:
     url = settings.broker_url or settings.redis_url or ""
     is_redis = url.startswith(("redis", "rediss", "unix", "sentinel"))
     common: dict[str, Any] = {
-        "broker_url": _kombu_url(url),
+        "broker_url": kombu_url(url),
         "broker_connection_retry_on_startup": True,
         "task_ignore_result": True,
         "task_store_errors_even_if_ignored": False,
@@ -50,7 +50,7 @@ def config(settings: Settings) -> dict[str, Any]:
     return common
 
 
-def _kombu_url(url: str) -> str:
+def kombu_url(url: str) -> str:
     """Write a Unix socket's URL as kombu wants it."""
     return url.replace("unix://", "redis+socket://", 1) if url.startswith("unix://") else url
 

@@ -1,7 +1,7 @@
 """The broker message of a task, as plain JSON and without Celery.
 
-The journal's scripts push this very text when broker and journal are one Redis; elsewhere kombu sends
-the same fields. Read by any Celery worker (task message protocol 2,
+The journal's scripts push this very text when broker and journal are one Redis; elsewhere kombu
+sends the same fields. Read by any Celery worker (task message protocol 2,
 docs.celeryq.dev/en/stable/internals/protocol.html).
 """
 
@@ -12,7 +12,11 @@ from typing import Any
 
 from littleghost.engine.ports import ReadyTask
 
-TASK_NAMES = {"turn": "littleghost.turn", "call": "littleghost.call", "advance": "littleghost.advance"}
+TASK_NAMES = {
+    "turn": "littleghost.turn",
+    "call": "littleghost.call",
+    "advance": "littleghost.advance",
+}
 
 
 def headers(kind: str, run_id: str, task_id: str) -> dict[str, Any]:

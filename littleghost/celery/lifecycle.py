@@ -13,10 +13,10 @@ from typing import Any
 from celery import signals
 
 from littleghost import registry
-from littleghost.celery.app import _kombu_url as kombu_url
+from littleghost.celery.app import kombu_url
 from littleghost.errors import ConfigurationError, LittleGhostError
 from littleghost.journal.workers import WorkerFacts
-from littleghost.version import VERSION
+from littleghost.version import __version__
 from littleghost.wiring import Runtime, runtime
 
 logger = logging.getLogger("littleghost.worker")
@@ -85,7 +85,7 @@ _duties: Duties | None = None
 
 def connect() -> None:
     """Hook into Celery's worker signals, once per process."""
-    global _connected  # noqa: PLW0603 - signals are per process
+    global _connected
     if _connected:
         return
     _connected = True
@@ -128,13 +128,13 @@ def _on_init(sender: Any, **_: Any) -> None:
         queues=queues,
         pool=str(getattr(sender.pool_cls, "__module__", sender.pool_cls)).rpartition(".")[2],
         concurrency=int(sender.concurrency or 1),
-        version=VERSION,
+        version=__version__,
     )
     work.become_worker(worker_id, queues)
     work.workers.renew(facts, lease_s=START_LEASE_S)
     # Children of a prefork pool must not share this process's sockets.
     work.disconnect()
-    global _duties  # noqa: PLW0603 - one worker per process
+    global _duties
     _duties = Duties(work, facts)
 
 
@@ -170,7 +170,7 @@ def _drain(work: Runtime) -> None:
 
 
 def _on_shutdown(**_: Any) -> None:
-    global _duties  # noqa: PLW0603
+    global _duties
     if _duties is not None:
         duties, _duties = _duties, None
         duties.stop()

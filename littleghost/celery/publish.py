@@ -10,9 +10,12 @@ import os
 import threading
 import time
 from collections.abc import Collection, Sequence
+from typing import Any, cast
 
-import kombu
+from kombu.connection import Connection
+from kombu.entity import Exchange, Queue
 from kombu.exceptions import KombuError
+from kombu.messaging import Producer
 
 from littleghost.celery.envelope import arguments, headers
 from littleghost.engine.ports import ReadyTask
@@ -20,7 +23,7 @@ from littleghost.engine.ports import ReadyTask
 logger = logging.getLogger("littleghost.celery")
 # Seconds without another try after the broker failed, so that an outage costs callers nothing.
 PAUSE_S = 2.0
-TIMEOUT_S = 1.0
+TIMEOUT_S = 1
 
 
 class BrokerPublisher:
@@ -29,7 +32,7 @@ class BrokerPublisher:
     def __init__(self, url: str) -> None:
         self._url = url
         self._lock = threading.Lock()
-        self._connection: kombu.Connection | None = None
+        self._connection: Connection | None = None
         self._declared: set[str] = set()
         self._pid = 0
         self._quiet_until = 0.0
@@ -40,7 +43,7 @@ class BrokerPublisher:
             if time.monotonic() < self._quiet_until:
                 return
             try:
-                producer = kombu.Producer(self._channel(), auto_declare=False)
+                producer = Producer(self._channel(), auto_declare=False)
                 for task in ready:
                     self._declare(task.queue)
                     producer.publish(
@@ -81,15 +84,16 @@ class BrokerPublisher:
         self._declared.clear()
         if connection is not None:
             try:
-                connection.collapse(socket_timeout=TIMEOUT_S)
+                # kombu's types do not know the method.
+                cast("Any", connection).collapse(socket_timeout=TIMEOUT_S)
             except (OSError, KombuError):
                 logger.debug("broken broker connection did not close", exc_info=True)
 
-    def _channel(self) -> kombu.transport.base.StdChannel:
+    def _channel(self) -> Any:
         if self._connection is None or self._pid != os.getpid():
             self._pid = os.getpid()
             self._declared.clear()
-            self._connection = kombu.Connection(
+            self._connection = Connection(
                 self._url,
                 connect_timeout=TIMEOUT_S,
                 transport_options={
@@ -101,8 +105,8 @@ class BrokerPublisher:
             self._connection.connect()
         return self._connection.default_channel
 
-    def _queue(self, queue: str) -> kombu.Queue:
-        return kombu.Queue(queue, kombu.Exchange(queue), routing_key=queue)(self._channel())
+    def _queue(self, queue: str) -> Queue:
+        return Queue(queue, Exchange(queue), routing_key=queue)(self._channel())
 
     def _declare(self, queue: str) -> None:
         """Declare a queue once, as Celery's workers do, so that a message has a place to wait."""

@@ -1,6 +1,6 @@
 """The three Celery tasks. Importing this module is all that a Celery app needs to carry runs.
 
-A message only says where to look; whoever forges or repeats one gets nothing done that was not ready.
+A message only says where to look; whoever forges or repeats one gets nothing done that was not due.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One advance: a coordinator looks at what its children did and decides what is next.
 
-An agent needs none: its joins start the next turn themselves. Every other kind of assembly decides in
-an advance, with the results of its children in its list.
+An agent needs none: its joins start the next turn themselves. Every other kind of assembly decides
+in an advance, with the results of its children in its list.
 """
 
 from __future__ import annotations

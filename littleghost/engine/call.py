@@ -56,9 +56,7 @@ class Call:
         shared = self._state(CONTEXT_STATE)
         own_prefix = f"{TOOL_STATE}{self._use.name}/"
         own = self._state(own_prefix)
-        context = RunContext(
-            state=shared, metadata=view.invocation.metadata, control=self._control
-        )
+        context = RunContext(state=shared, metadata=view.invocation.metadata, control=self._control)
         binding = Binding(
             run=view,
             invocation=view.invocation,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -60,13 +60,13 @@ def refuse_blocking(what: str) -> None:
     """
     if is_performing():
         raise BlockingCallError(
-            f"{what} would wait inside a worker task and hold its slot; use enqueue() and go on, or "
-            "declare the other assembly as a tool or a step so that the engine waits without a slot"
+            f"{what} would wait inside a worker task and hold its slot; use enqueue() and go on, "
+            "or declare the other assembly as a tool or a step: the engine waits without a slot"
         )
 
 
 @contextmanager
-def _inside() -> Iterator[None]:
+def _inside() -> Generator[None]:
     _performing.depth = getattr(_performing, "depth", 0) + 1
     try:
         yield
@@ -130,8 +130,8 @@ class Performer:
                 return Call(lease, self._env, control).perform()
             if lease.lost >= self._env.max_lost:
                 raise WorkerLostError(
-                    f"task {lease.task_id!r} lost its worker {lease.lost} times; look for what kills "
-                    "the workers (memory, a crash in native code)"
+                    f"task {lease.task_id!r} lost its worker {lease.lost} times; look for what "
+                    "kills the workers (memory, a crash in native code)"
                 )
             if lease.kind == "advance":
                 return advance.perform(lease, self._env)

@@ -172,15 +172,26 @@ class Assemblies(Protocol):
 class ResolvedModel(Protocol):
     """A model selection made ready to ask."""
 
-    provider: Provider
-    model: str
-    settings: Mapping[str, Any]
+    @property
+    def provider(self) -> Provider:
+        """Who asks the model."""
+        ...
+
+    @property
+    def model(self) -> str:
+        """The service's own model id."""
+        ...
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Settings of every request."""
+        ...
 
 
 class Models(Protocol):
     """The configured model connections."""
 
-    def resolve(self, selection: str | Mapping[str, Any] | None) -> ResolvedModel:
+    def resolve(self, selection: str | Mapping[str, Any] | None = None) -> ResolvedModel:
         """Find the provider and model of a selection."""
         ...
 

@@ -129,7 +129,7 @@ class Turn:
             failures=self._lease.failures,
             limits=agent.limits,
             left_s=self._control.remaining_s(),
-            jitter=random.random(),  # noqa: S311 - spreads retries, guards nothing
+            jitter=random.random(),
             partial_text="".join(self._text),
         )
 
@@ -186,5 +186,3 @@ _LIVE = frozenset(
         "usage",
     }
 )
-
-

@@ -100,7 +100,7 @@ class RunningTasks:
             while pid == os.getpid():
                 message = channel.get_message(timeout=NOTES_S)
                 if message and message.get("type") == "message":
-                    self._hear(message["data"])
+                    self._hear(str(message["data"]))
                 if time.monotonic() - checked >= NOTES_S:
                     checked = time.monotonic()
                     self._read_notes(client)

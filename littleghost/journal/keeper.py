@@ -1,7 +1,7 @@
 """The keeper: takes back what dead workers held, fires timers and deadlines, publishes lost tasks.
 
-Every worker runs one; the one with the lead works. Two that believe they lead do no harm: each step is
-one fenced script. Its cost depends on what is due, never on how many runs there are.
+Every worker runs one; the one with the lead works. Two that believe they lead do no harm: each step
+is one fenced script. Its cost depends on what is due, never on how many runs there are.
 """
 
 from __future__ import annotations

@@ -88,7 +88,6 @@ class Memories:
             self._drop(oldest)
 
 
-
 def _read(record: str) -> Message | object:
     """Read one record: an agent's list holds messages, a composite's holds results."""
     data = json.loads(record)

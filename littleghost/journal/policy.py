@@ -18,7 +18,7 @@ OLDEST_SERVER = (6, 2)
 
 def server_facts(client: redis.Redis) -> dict[str, Any]:
     """Give what INFO says about the server."""
-    return cast("dict[str, Any]", guarded(client.info))
+    return guarded(client.info)
 
 
 def check_policy(client: redis.Redis) -> None:
@@ -37,8 +37,8 @@ def check_policy(client: redis.Redis) -> None:
     policy = memory_policy(client, facts)
     if policy and policy != "noeviction":
         raise UnsafeRedisError(
-            f"Redis has maxmemory-policy {policy!r} and may throw runs away; set it to 'noeviction' "
-            "(CONFIG SET maxmemory-policy noeviction, and the same in redis.conf)"
+            f"Redis has maxmemory-policy {policy!r} and may throw runs away; set it to "
+            "'noeviction' (CONFIG SET maxmemory-policy noeviction, and the same in redis.conf)"
         )
 
 
@@ -67,8 +67,8 @@ def check_schema(client: redis.Redis, partitions: int) -> None:
         version, count = int(found["version"]), int(found["partitions"])
     except (ValueError, KeyError, TypeError) as error:
         raise SchemaVersionError(
-            f"key {keys.SCHEMA!r} holds {text!r:.80}, which is no journal version; this Redis belongs "
-            "to something else, or was damaged"
+            f"key {keys.SCHEMA!r} holds {text!r:.80}, which is no journal version; this Redis "
+            "belongs to something else, or was damaged"
         ) from error
     if version != keys.SCHEMA_VERSION:
         raise SchemaVersionError(
@@ -77,6 +77,6 @@ def check_schema(client: redis.Redis, partitions: int) -> None:
         )
     if count != partitions:
         raise SchemaVersionError(
-            f"the journal in this Redis has {count} partitions, this process is set to {partitions}; "
-            f"set LITTLEGHOST_PARTITIONS={count}"
+            f"the journal in this Redis has {count} partitions, this process is set to "
+            f"{partitions}; set LITTLEGHOST_PARTITIONS={count}"
         )

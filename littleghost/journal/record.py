@@ -132,7 +132,9 @@ class Records:
         """List the newest runs of all partitions: id and creation time in ms."""
         pipeline = self._client.pipeline(transaction=False)
         for partition in range(self._journal.partitions):
-            pipeline.zrevrange(self._journal.prefix(partition) + "runs", 0, limit - 1, withscores=True)
+            pipeline.zrevrange(
+                self._journal.prefix(partition) + "runs", 0, limit - 1, withscores=True
+            )
         rows = cast("list[list[tuple[str, float]]]", guarded(pipeline.execute))
         merged = sorted((row for part in rows for row in part), key=lambda row: -row[1])
         return [(run_id, int(at)) for run_id, at in merged[:limit]]

@@ -12,6 +12,7 @@ from importlib import resources
 from typing import Any, TypeVar, cast
 
 import redis
+from redis.client import Pipeline
 from redis.exceptions import (
     BusyLoadingError,
     ConnectionError,  # noqa: A004 - redis-py's own name
@@ -28,7 +29,8 @@ from littleghost.journal import keys
 
 _PARTS = ("base", "tasks", "joins", "finish", "state")
 _PASSING = (ConnectionError, TimeoutError, BusyLoadingError, OutOfMemoryError, ReadOnlyError)
-# How long the answer of a commit is kept: longer than redis-py repeats a command whose reply was lost.
+# How long the answer of a commit is kept: longer than redis-py repeats a command whose reply
+# was lost.
 ANSWER_S = 120
 
 # Scripts that are called by their hash alone, in pipelines.
@@ -70,9 +72,13 @@ def constants(
 def translate(error: RedisError) -> JournalError:
     """Turn redis-py's error into ours: what passes by itself is `JournalUnavailableError`."""
     text = str(error)
-    passing = isinstance(error, _PASSING) or text.startswith(
-        ("LOADING", "OOM", "READONLY", "MASTERDOWN", "MISCONF", "CLUSTERDOWN", "TRYAGAIN")
-    ) or ("OOM" in text and isinstance(error, ResponseError))
+    passing = (
+        isinstance(error, _PASSING)
+        or text.startswith(
+            ("LOADING", "OOM", "READONLY", "MASTERDOWN", "MISCONF", "CLUSTERDOWN", "TRYAGAIN")
+        )
+        or ("OOM" in text and isinstance(error, ResponseError))
+    )
     if passing:
         return JournalUnavailableError(f"Redis did not take the command: {text[:300]}")
     return JournalError(f"Redis refused the command: {text[:300]}")
@@ -124,6 +130,6 @@ class Scripts:
         for name in PIPELINED:
             guarded(lambda name=name: self._client.script_load(self._script(name)[1]))
 
-    def queue(self, pipeline: redis.client.Pipeline, name: str, key: str, *args: str | int) -> None:
+    def queue(self, pipeline: Pipeline, name: str, key: str, *args: str | int) -> None:
         """Add a script call to a pipeline."""
         pipeline.evalsha(self._script(name)[0], 1, key, *args)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import redis
+from redis.client import Pipeline
 
 from littleghost.engine.commands import Command, TaskKind
 from littleghost.engine.ports import Committed, Lease, ReadyTask
@@ -101,7 +102,8 @@ class RedisJournal:
         answer = self.scripts.run("create", key, prefix, run_id, *plan.arguments())
         if answer[0] == "duplicate":
             raise DuplicateRunError(
-                f"a run with the id {run_id!r} exists already; choose another run_id", field="run_id"
+                f"a run with the id {run_id!r} exists already; choose another run_id",
+                field="run_id",
             )
         if answer[0] == "busy":
             raise SessionBusyError(
@@ -248,9 +250,7 @@ class RedisJournal:
         key, args = self._emit_arguments(lease, events)
         return bool(self.scripts.run("emit", key, *args))
 
-    def queue_emit(
-        self, pipeline: redis.client.Pipeline, lease: Lease, events: Sequence[str]
-    ) -> None:
+    def queue_emit(self, pipeline: Pipeline, lease: Lease, events: Sequence[str]) -> None:
         """Add an `emit` to a pipeline, to append for many attempts in one round trip."""
         key, args = self._emit_arguments(lease, events)
         self.scripts.queue(pipeline, "emit", key, *args)
@@ -307,5 +307,3 @@ class RedisJournal:
             lane=lane,
             base=int(base),
         )
-
-

@@ -92,9 +92,7 @@ class Tail:
         for participant, index in order:
             pipeline.lindex(self._participants[participant]["m"], index)
         found = cast("list[str | None]", guarded(pipeline.execute)) if order else []
-        records = {
-            place: json.loads(row) for place, row in zip(order, found, strict=True) if row
-        }
+        records = {place: json.loads(row) for place, row in zip(order, found, strict=True) if row}
         for task, value in results.items():
             if isinstance(value, tuple):
                 results[task] = records.get(cast("tuple[str, int]", value))
@@ -105,7 +103,9 @@ class Tail:
         if not missing and self._invocation is not None:
             return
         fields = ["inv", *(f"p:{name}" for name in missing)]
-        rows = cast("list[str | None]", guarded(lambda: self._journal.client.hmget(self._key, fields)))
+        rows = cast(
+            "list[str | None]", guarded(lambda: self._journal.client.hmget(self._key, fields))
+        )
         self._invocation = json.loads(rows[0]) if rows[0] else {}
         for name, row in zip(missing, rows[1:], strict=True):
             self._participants[name] = json.loads(row) if row else {"m": "", "n": "", "a": ""}
@@ -195,5 +195,3 @@ def _stopped_call(data: Mapping[str, Any], record: Any) -> dict[str, Any]:
     use = {"id": result.tool_use_id if result else "", "name": data.get("name", "")}
     shape = result.to_json() if result else {"status": data.get("status")}
     return {"tool_use": {"type": "tool_use", **use}, "result": shape}
-
-

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import cast
+from typing import Any, cast
 
 import redis
 
@@ -35,7 +35,7 @@ class Workers:
 
     def now_ms(self) -> int:
         """Give the journal's time."""
-        seconds, micros = cast("tuple[int, int]", guarded(self._client.time))
+        seconds, micros = guarded(self._client.time)
         return int(seconds) * 1000 + int(micros) // 1000
 
     def renew(self, facts: WorkerFacts, *, lease_s: float | None = None) -> None:
@@ -77,8 +77,9 @@ class Workers:
         found: list[WorkerFacts] = []
         for row in cast("list[str | None]", rows):
             if row:
-                data = json.loads(row)
-                found.append(WorkerFacts(**{**data, "queues": tuple(data["queues"])}))
+                data: dict[str, Any] = json.loads(row)
+                data["queues"] = tuple(data["queues"])
+                found.append(WorkerFacts(**data))
         return found
 
     def unserved(self, queues: Iterable[str]) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
@@ -133,7 +133,7 @@ class CallControl:
             raise DeadlineExceededError("the run's deadline has passed")
 
     @contextmanager
-    def closing(self, close: Callable[[], None]) -> Iterator[None]:
+    def closing(self, close: Callable[[], None]) -> Generator[None]:
         """Have `close` called if the request is cut while the block runs."""
         with self._lock:
             self._closers.append(close)

@@ -23,7 +23,7 @@ class CuttableTransport(httpx.HTTPTransport):
     def __init__(self, base_url: str) -> None:
         is_secure = base_url.startswith("https:")
         super().__init__(
-            verify=_ssl_context() if is_secure else False,
+            verify=ssl_context() if is_secure else False,
             trust_env=False,
             proxy=_proxy_of(base_url),
             # No limits: `Spread` keeps the number small, and httpcore may close a connection that
@@ -39,10 +39,10 @@ class CuttableTransport(httpx.HTTPTransport):
 
 
 @cache
-def _ssl_context() -> ssl.SSLContext:
+def ssl_context() -> ssl.SSLContext:
     # Reading the certificates takes 20 ms, so all transports share one context. It honours
     # SSL_CERT_FILE and SSL_CERT_DIR.
-    return httpx.create_ssl_context()
+    return httpx.createssl_context()
 
 
 def _proxy_of(base_url: str) -> str | None:

@@ -21,7 +21,7 @@ import httpcore
 _here = threading.local()
 # Every open socket of this process: a forked child closes its copies, so that a connection ends
 # when the parent ends it.
-_open_sockets: set[socket.socket] = set()
+open_sockets: set[socket.socket] = set()
 
 
 class Abortable(Protocol):
@@ -84,7 +84,7 @@ class CuttableStream(httpcore.NetworkStream):
         # Held to close, shut down or replace the socket: never on a number somebody else owns.
         self._guard = threading.Lock()
         self._timeout: float | None = sock.gettimeout()
-        _open_sockets.add(sock)
+        open_sockets.add(sock)
 
     def abort(self) -> None:
         """Wake the thread that reads or writes."""
@@ -117,7 +117,7 @@ class CuttableStream(httpcore.NetworkStream):
     def close(self) -> None:
         """Close the socket."""
         with self._guard:
-            _open_sockets.discard(self._sock)
+            open_sockets.discard(self._sock)
             self._sock.close()
 
     def start_tls(
@@ -131,14 +131,14 @@ class CuttableStream(httpcore.NetworkStream):
             raise httpcore.ConnectError("TLS inside TLS is not supported: use an http:// proxy")
         try:
             with self._guard:
-                _open_sockets.discard(self._sock)
+                open_sockets.discard(self._sock)
                 self._sock.settimeout(timeout)
                 # The handshake comes after the swap, so that it can be cut too.
                 self._sock = ssl_context.wrap_socket(
                     self._sock, server_hostname=server_hostname, do_handshake_on_connect=False
                 )
                 self._timeout = timeout
-                _open_sockets.add(self._sock)
+                open_sockets.add(self._sock)
             self._begin(timeout)
             self._sock.do_handshake()
         except TimeoutError as error:
@@ -179,10 +179,10 @@ def _is_readable(sock: socket.socket) -> bool:
 
 
 def _close_inherited() -> None:
-    for sock in list(_open_sockets):
+    for sock in list(open_sockets):
         with suppress(OSError):
             sock.close()
-    _open_sockets.clear()
+    open_sockets.clear()
 
 
 os.register_at_fork(after_in_child=_close_inherited)

@@ -39,7 +39,9 @@ from littleghost.providers.base import ModelResponse
 from littleghost.usage import Usage
 
 _BACKOFF_CAP_S = 16.0
-_CUT_CALL = "Not run: your answer was cut at its length limit. Send this call again, with less text."
+_CUT_CALL = (
+    "Not run: your answer was cut at its length limit. Send this call again, with less text."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,9 +98,7 @@ def start(
 
 def record_of(message: Message) -> str:
     """Write a message as the journal keeps it."""
-    return json.dumps(
-        message.to_json(), separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    )
+    return json.dumps(message.to_json(), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def result_record(use_id: str, content: str, status: str) -> str:
@@ -166,7 +166,10 @@ def turn_done(
     if uses:
         return [*commands, *_cut_calls(state, uses, participant, turns_queue)]
     if response.finish == "length":
-        return [*commands, *fail(OutputLimitError("the model's answer was cut at its length limit"))]
+        return [
+            *commands,
+            *fail(OutputLimitError("the model's answer was cut at its length limit")),
+        ]
     result = {"stop_reason": response.finish, "participant": participant, "message": next_index}
     return [*commands, Emit("invocation_stop", record=next_index), Complete(result)]
 
@@ -230,7 +233,7 @@ def _batch(
 def _cut_calls(
     state: AgentState, uses: Sequence[ToolUse], participant: str, turns_queue: str
 ) -> list[Command]:
-    """Answer the calls of a cut answer with errors: what was cut off may have changed their meaning."""
+    """Answer the calls of a cut answer with errors: what is missing may change their meaning."""
     records = tuple(result_record(use.id, _CUT_CALL, "error") for use in uses)
     after, turn = _next_turn(state, len(uses), participant, turns_queue, waits=False)
     return [Append(records), after, Start(tasks=[turn])]

@@ -5,7 +5,7 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_openai_wire_cases import assert_valid_pairs
+from provider_checks import assert_valid_pairs
 from wire_server import load_case
 
 from littleghost.errors import InvalidRequestError

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from conftest import ask
+from provider_checks import ask, assert_valid_pairs
 from wire_server import case_chunks, load_case, replay, three_ways
 
 from littleghost.messages import Message, ToolResult, user
@@ -244,16 +244,3 @@ def test_text_in_a_fence_stays_the_text(serve, connect):
 
     assert response.finish == "stop"
     assert response.message.text.endswith("Anything else?")
-
-
-def assert_valid_pairs(messages):
-    """Every call is answered right after it, once, and nothing else is answered."""
-    position = 0
-    while position < len(messages):
-        calls = [call["id"] for call in messages[position].get("tool_calls", [])]
-        position += 1
-        for id_ in calls:
-            assert messages[position]["role"] == "tool"
-            assert messages[position]["tool_call_id"] == id_
-            position += 1
-        assert position == len(messages) or messages[position]["role"] != "tool"

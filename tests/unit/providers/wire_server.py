@@ -4,6 +4,7 @@ import base64
 import json
 import queue
 import socket
+import ssl
 import struct
 import threading
 from collections.abc import Callable, Iterable
@@ -128,6 +129,12 @@ class WireServer:
         self.url = f"http://127.0.0.1:{self.port}/v1"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
         self._thread.start()
+
+    def wrap(self, context: ssl.SSLContext) -> None:
+        """Speak TLS from now on."""
+        self._server.socket = context.wrap_socket(
+            self._server.socket, server_side=True, do_handshake_on_connect=False
+        )
 
     def count(self, change: int) -> None:
         with self.changed:

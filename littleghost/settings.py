@@ -53,7 +53,7 @@ class Settings:
     heartbeat_s: float = 0.75
     sweep_s: float = 0.4
     republish_grace_s: float = 1.0
-    stop_grace_s: float = 5.0
+    stop_grace_s: float = 0.5
     drain_timeout_s: float = 10.0
     no_worker_after_s: float = 3.0
     retention_s: float = 3 * 86400.0

@@ -162,18 +162,11 @@ class Runtime:
         self.client.connection_pool.disconnect()
         self.reader.connection_pool.disconnect()
 
-    def release_child(self, child: int, run_id: str) -> int:
-        """Give back what a dead pool child held of a run. Gives the number of tasks."""
-        record = self.records.find(run_id)
-        worker = self.journal.worker_id
-        held = [
-            task_id
-            for task_id, task in (record.tasks if record else {}).items()
-            if task.get("w") == worker and task.get("c") == str(child)
-        ]
+    def release_child(self, child: int) -> int:
+        """Give back what a dead pool child of this worker held. Gives the number of tasks."""
         return sum(
-            self.journal.release(run_id, task_id, worker, child=child, lost=True)
-            for task_id in held
+            self.journal.release(run_id, task_id, self.journal.worker_id, child=child, lost=True)
+            for run_id, task_id in self.records.held(self.journal.worker_id)
         )
 
     def is_draining(self) -> bool:
@@ -186,10 +179,7 @@ class Runtime:
 
     def holds_tasks(self) -> bool:
         """Whether any process of this worker works on a task."""
-        pipeline = self.client.pipeline(transaction=False)
-        for partition in range(self.settings.partitions):
-            pipeline.exists(f"{keys.prefix(partition)}held:{self.journal.worker_id}")
-        return any(pipeline.execute())
+        return bool(self.records.held(self.journal.worker_id))
 
     def hand_over(self) -> None:
         """Have every process of this worker give back what can go on elsewhere."""

@@ -8,12 +8,14 @@ import socket
 import threading
 import time
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 from celery import signals
 
 from littleghost import registry
 from littleghost.celery.app import kombu_url
+from littleghost.celery.children import ChildWatch, pool_processes
 from littleghost.errors import ConfigurationError, LittleGhostError
 from littleghost.journal.workers import WorkerFacts
 from littleghost.version import __version__
@@ -35,13 +37,17 @@ class Duties:
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
 
-    def start(self) -> None:
-        """Start the heartbeat and the keeper."""
+    def start(self, consumer: Any) -> None:
+        """Start the heartbeat, the keeper, and the watch over a prefork pool's children."""
         settings = self.work.settings
-        for name, duty, every_s in (
+        duties: list[tuple[str, Callable[[], None], float]] = [
             ("littleghost-heartbeat", self._renew, settings.heartbeat_s),
             ("littleghost-keeper", self._keep, settings.sweep_s),
-        ):
+        ]
+        if pool_processes(consumer):
+            watch = ChildWatch(lambda: pool_processes(consumer), self._child_died)
+            duties.append(("littleghost-children", watch.look, 0.0))
+        for name, duty, every_s in duties:
             thread = threading.Thread(
                 target=self._repeat, args=(duty, every_s), daemon=True, name=name
             )
@@ -78,6 +84,11 @@ class Duties:
 
     def _keep(self) -> None:
         self.work.keeper.round()
+
+    def _child_died(self, child: int) -> None:
+        count = self.work.release_child(child)
+        if count:
+            logger.warning("pool child %s died; gave back %d tasks", child, count)
 
 
 _duties: Duties | None = None
@@ -149,7 +160,7 @@ def _place(url: str) -> str:
 
 def _on_ready(sender: Any, **_: Any) -> None:
     if _duties is not None:
-        _duties.start()
+        _duties.start(sender)
         logger.info("worker %s serves %s", _duties.facts.id, ", ".join(_duties.facts.queues))
 
 

@@ -146,6 +146,14 @@ class Records:
             pipeline.zrange(self._journal.prefix(partition) + "live", 0, limit)
         return [name for part in guarded(pipeline.execute) for name in part][:limit]
 
+    def held(self, worker_id: str) -> list[tuple[str, str]]:
+        """List the tasks leased by a worker: run and task."""
+        pipeline = self._client.pipeline(transaction=False)
+        for partition in range(self._journal.partitions):
+            pipeline.smembers(f"{self._journal.prefix(partition)}held:{worker_id}")
+        names = [name for part in guarded(pipeline.execute) for name in part]
+        return [(name.partition("|")[0], name.partition("|")[2]) for name in names]
+
     @staticmethod
     def _end(record: RunRecord) -> int:
         """Where the run's part of a session's conversation ends; -1 is the end of the list."""

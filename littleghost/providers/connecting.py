@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import os
 import select
@@ -91,7 +92,7 @@ def _connect_any(addresses: list[Any], exchange: Exchange, timeout_s: float) -> 
     for number, (family, kind, protocol, _, address) in enumerate(addresses):
         sock = socket.socket(family, kind, protocol)
         try:
-            _connect(sock, address, exchange, timeout_s / (len(addresses) - number))
+            connect(sock, address, exchange, timeout_s / (len(addresses) - number))
             return sock
         except OSError as error:
             sock.close()
@@ -101,10 +102,17 @@ def _connect_any(addresses: list[Any], exchange: Exchange, timeout_s: float) -> 
     raise failure
 
 
-def _connect(sock: socket.socket, address: Any, exchange: Exchange, timeout_s: float) -> None:
+def connect(sock: socket.socket, address: Any, exchange: Exchange, timeout_s: float) -> None:
+    """Connect a socket, looking at the cut flag all the time.
+
+    Raises:
+        OSError: It was refused, cut, or took longer than `timeout_s`.
+    """
     # In slices, because not every system lets a socket be shut down while it connects.
     sock.setblocking(False)
     error = sock.connect_ex(address)
+    if error not in (0, errno.EINPROGRESS, errno.EWOULDBLOCK):
+        raise OSError(error, os.strerror(error))
     poller = select.poll()
     poller.register(sock, select.POLLOUT)
     slices = max(1, round(timeout_s / _SLICE_S))

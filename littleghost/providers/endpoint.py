@@ -40,9 +40,11 @@ class CuttableTransport(httpx.HTTPTransport):
 
 @cache
 def ssl_context() -> ssl.SSLContext:
-    # Reading the certificates takes 20 ms, so all transports share one context. It honours
-    # SSL_CERT_FILE and SSL_CERT_DIR.
-    return httpx.createssl_context()
+    """Give the process's TLS settings, which honour SSL_CERT_FILE and SSL_CERT_DIR.
+
+    Cost: 20 ms to read the certificates, once; all transports share it.
+    """
+    return httpx.create_ssl_context()
 
 
 def _proxy_of(base_url: str) -> str | None:

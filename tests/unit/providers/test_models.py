@@ -115,9 +115,9 @@ def test_a_missing_key_is_told_by_the_name_of_its_variable():
 
 
 def test_adapters_and_options_are_checked_when_connecting(models):
-    with pytest.raises(ConfigurationError, match="no adapter 'opnai'; there are: .*openai"):
+    with pytest.raises(ConfigurationError, match=r"no adapter 'opnai'; there are: .*openai"):
         models.connect("x", "opnai")
-    with pytest.raises(ConfigurationError, match="no option 'apikey'; it has: .*api_key"):
+    with pytest.raises(ConfigurationError, match=r"no option 'apikey'; it has: .*api_key"):
         models.connect("x", "openai", apikey="k")
     with pytest.raises(ConfigurationError, match="needs the option 'base_url'"):
         models.connect("x", "openai_compatible")

@@ -157,16 +157,9 @@ class CompiledSchema:
         return value, self._sentences(errors) if errors else []
 
     def _errors(self, value: JsonValue) -> list[ValidationError | str]:
-        found: list[ValidationError | str] = []
-        try:
-            # Lazily, so that a list of 100,000 wrong items costs no more than the first ones.
-            found.extend(islice(self._validator.iter_errors(value), MAX_ERRORS + 1))
-        except RecursionError:
-            found.append("$ cannot be checked, since it or its schema is nested too deeply")
-        except (ArithmeticError, LookupError) as error:
-            # A number outside of what floats hold, or a reference into an unknown keyword.
-            found.append(f"$ cannot be checked against its schema ({type(error).__name__})")
-        return found
+        from littleghost.schema_compile import find_errors
+
+        return find_errors(self._validator, value, MAX_ERRORS + 1)
 
     def _sentences(self, errors: list[ValidationError | str]) -> list[str]:
         if not errors:

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, lru_cache
+from itertools import islice
 from typing import Any, Final, Protocol, cast
 
 from jsonschema import FormatChecker, validators
@@ -104,6 +105,24 @@ def _compile(text: str) -> Validator:
         listed = "; ".join(lines[:_MAX_PROBLEMS] + more)
         raise ValueError(f"is not a valid JSON Schema: {listed}")
     return cast("Validator", _guarded(draft)(schema, registry=REGISTRY))
+
+
+def find_errors(validator: Validator, value: Any, limit: int) -> list[ValidationError | str]:
+    """Check a value.
+
+    Returns:
+        At most `limit` errors, and a sentence when the value could not be checked to the end.
+    """
+    found: list[ValidationError | str] = []
+    try:
+        # Lazily, so that a list of 100,000 wrong items costs no more than the first ones.
+        found.extend(islice(validator.iter_errors(value), limit))
+    except RecursionError:
+        found.append("$ cannot be checked, since it or its schema is nested too deeply")
+    except (ArithmeticError, Unresolvable) as error:
+        # A number outside of what floats hold, or a reference that only a value can reveal.
+        found.append(f"$ cannot be checked against its schema ({type(error).__name__})")
+    return found
 
 
 def _lost_references(schema: Mapping[str, Any]) -> Iterator[str]:

@@ -162,6 +162,11 @@ class Runtime:
         self.client.connection_pool.disconnect()
         self.reader.connection_pool.disconnect()
 
+    def close(self) -> None:
+        """Close the connections of a runtime that is no longer used."""
+        self.client.close()
+        self.reader.close()
+
     def release_child(self, child: int) -> int:
         """Give back what a dead pool child of this worker held. Gives the number of tasks."""
         return sum(

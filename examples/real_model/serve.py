@@ -9,6 +9,7 @@ package index. Prints the base URL when the model answers, and serves until it i
 
 import argparse
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -113,6 +114,8 @@ def main() -> None:
     if arguments.model:
         serve(arguments.model, arguments.port)
         return
+    # A plain kill must stop the server too, which is a process of its own.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     model = install()
     port = arguments.port or free_port()
     log = HOME / "server.log"

@@ -89,6 +89,7 @@ def test_all_errors_are_named_with_their_paths() -> None:
         ({"unevaluatedProperties": False}, {"a": 1}, "$.v has properties that are not allowed"),
         ({"prefixItems": [True], "items": False}, [1, 2], "$.v"),
         ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, "x", "$.v must be integer or null"),
+        ({"anyOf": [False]}, 3, "$.v matches none of the allowed forms"),
         ({"oneOf": [{"minimum": 1}, {"maximum": 5}]}, 3, "$.v matches more than one"),
     ],
 )
@@ -210,6 +211,8 @@ def test_a_schema_that_refers_to_itself_without_end_is_an_error_not_a_crash() ->
             },
             ["'#/$defs/no' leads to nothing", "'https://example.com/s.json' leads to nothing"],
         ),
+        ({"$schema": []}, ["names an unknown $schema '[]'"]),
+        ({"$ref": "#/x/a", "x": {"a": {"$ref": "#/y"}}}, ["'#/y' leads to nothing"]),
         ({"$ref": "file:///etc/passwd"}, ["'file:///etc/passwd' leads to nothing"]),
         ({"$defs": {"a": {"items": {"$ref": "other.json"}}}}, ["'other.json' leads to nothing"]),
     ],

@@ -1,0 +1,91 @@
+"""Watches a run to its end: live on a terminal, lines in a pipe, events as JSON lines."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from littleghost.cli import exits
+from littleghost.cli.escape import one_line
+from littleghost.cli.options import Options
+from littleghost.cli.output import duration, json_line, note, say
+from littleghost.cli.plain import PlainView
+from littleghost.cli.progress import Progress
+from littleghost.run import Run
+from littleghost.wiring import runtime
+
+if TYPE_CHECKING:
+    from littleghost.cli.live import LiveView
+
+
+def follow(run: Run, options: Options, *, after: int = 0, need_worker: bool) -> int:
+    """Show a run until it has ended, and give its exit code.
+
+    Ctrl-C ends the watching only.
+
+    Args:
+        after: The id of the last event that is not wanted any more.
+        need_worker: Whether to give up when no live worker serves the run.
+    """
+    try:
+        if options.as_json:
+            for event in run.events(after, need_worker=need_worker):
+                json_line(event.to_json())
+        else:
+            _watch(run, after, need_worker)
+    except KeyboardInterrupt:
+        note(ended_note(run))
+        return exits.INTERRUPTED
+    status, failure = run.status, run.error
+    if not options.as_json:
+        say(_summary(run))
+        if failure is not None and failure.detail:
+            note(f"littleghost: {failure.type}: {one_line(failure.detail, 1000)}")
+    return exits.of_run(status, failure.code if failure else "")
+
+
+def ended_note(run: Run) -> str:
+    """Say what becomes of a run whose watcher leaves, and how to stop it."""
+    if runtime().is_embedded:
+        return f"\nrun {run.id} ends with this process: its Redis was a private one"
+    return (
+        f"\ndetached; the run goes on.\n  watch it again:  littleghost tail {run.id}\n"
+        f"  stop it:         littleghost cancel {run.id}"
+    )
+
+
+def choose_view() -> PlainView | LiveView:
+    """Give the view that suits stdout."""
+    if sys.stdout.isatty() and importlib.util.find_spec("rich") is not None:
+        from littleghost.cli.live import LiveView
+
+        return LiveView()
+    return PlainView()
+
+
+def _watch(run: Run, after: int, need_worker: bool) -> None:
+    # Events carry no times: durations are the watcher's own, and only of what it saw happen.
+    has_missed = after > 0 or run.is_finished
+    progress = Progress()
+    chosen: Any = choose_view()
+    with chosen as view:
+        if hasattr(view, "watch"):
+            view.watch(progress)
+        for event in run.events(after, need_worker=need_worker):
+            for line in progress.feed(event, time.monotonic()):
+                view.show(_untimed(line) if has_missed else line, progress)
+
+
+def _untimed(line: Any) -> Any:
+    from dataclasses import replace
+
+    return replace(line, seconds=None)
+
+
+def _summary(run: Run) -> str:
+    usage = run.usage
+    out = usage.output + usage.reasoning
+    took = duration(run.duration_s)
+    return f"\n{run.id}  {took}  {usage.total - out} tokens in, {out} out"

@@ -1,0 +1,147 @@
+"""`littleghost run AGENT [INPUT|-]`."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import click
+
+from littleghost.cli import exits
+from littleghost.cli.facts import run_facts
+from littleghost.cli.find import find_assembly
+from littleghost.cli.follow import ended_note, follow
+from littleghost.cli.options import NO_REDIS, Options, verb
+from littleghost.cli.output import json_line, note, say
+from littleghost.errors import ConfigurationError
+from littleghost.run import Run
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|d)")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+
+class Duration(click.ParamType[timedelta]):
+    """A duration such as 90s, 10m, 1h30m or 2d."""
+
+    name = "duration"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> timedelta:
+        """Read a duration."""
+        if isinstance(value, timedelta):
+            return value
+        text = str(value).strip().lower()
+        parts = _DURATION.findall(text)
+        if not parts or "".join(number + unit for number, unit in parts) != text:
+            self.fail(f"{value!r} is no duration; write 90s, 10m, 1h30m or 2d", param, ctx)
+        try:
+            total = sum(
+                (timedelta(**{_UNITS[unit]: float(number)}) for number, unit in parts), timedelta()
+            )
+        except OverflowError:
+            self.fail(f"{value!r} is too long", param, ctx)
+        if not total:
+            self.fail("a deadline is more than nothing", param, ctx)
+        return total
+
+
+@verb("run")
+@click.argument("agent")
+@click.argument("message", metavar="INPUT|-")
+@click.option("--follow", "wants_follow", is_flag=True, help="Watch it: live on a terminal, lines in a pipe.")
+@click.option("--detach", is_flag=True, help="Print the id and leave the run to the workers.")
+@click.option("--deadline", type=Duration(), help="When it must have ended: 90s, 10m, 1h30m.")
+@click.option("--session", metavar="S", help="The session it continues.")
+@click.option("--actor", metavar="A", help="On whose behalf.")
+@click.option("--context", multiple=True, metavar="K=V", help="For the tools; K:=JSON for other values.")
+@click.option("--run-id", metavar="ID", help="An id of your own; a second run of it is refused.")
+@click.option("--lane", type=click.Choice(["", "batch"]), default="", help="batch: never delays others.")
+def command(
+    options: Options,
+    *,
+    agent: str,
+    message: str,
+    wants_follow: bool,
+    detach: bool,
+    deadline: timedelta | None,
+    session: str | None,
+    actor: str | None,
+    context: tuple[str, ...],
+    run_id: str | None,
+    lane: str,
+) -> int:
+    """Start a run of AGENT: module:Class, or the id or class name of one that -A imports.
+
+    INPUT is the user's message; - reads it from stdin. On a terminal the run is shown live; in a pipe
+    only its answer is printed, unless --follow asks for every step.
+    """
+    if wants_follow and detach:
+        raise click.UsageError("--follow and --detach exclude each other")
+    settings = options.load()
+    if detach and settings.is_embedded:
+        raise ConfigurationError(f"--detach needs workers that outlive this command; {NO_REDIS}")
+    text = sys.stdin.read() if message == "-" else message
+    run: Run = find_assembly(agent).enqueue(
+        text,
+        lane=lane,
+        deadline=deadline,
+        session_id=session,
+        actor_id=actor,
+        context=_context(context),
+        run_id=run_id,
+    )
+    if detach:
+        return _detached(run, options)
+    if wants_follow or (sys.stdout.isatty() and not options.as_json):
+        return follow(run, options, need_worker=True)
+    return _answer(run, options)
+
+
+def _detached(run: Run, options: Options) -> int:
+    if options.as_json:
+        json_line(run_facts(run.record))
+    else:
+        say(run.id)
+    if options.verbosity >= 0:
+        note(f"watch it: littleghost tail {run.id}")
+    return exits.OK
+
+
+def _answer(run: Run, options: Options) -> int:
+    """Wait, and print nothing but the answer."""
+    try:
+        run.wait(need_worker=True)
+    except KeyboardInterrupt:
+        note(ended_note(run))
+        return exits.INTERRUPTED
+    failure = run.error
+    if options.as_json:
+        json_line(run_facts(run.record))
+    elif run.response:
+        say(run.response)
+    if failure is not None:
+        note(f"littleghost: {run.status}: {failure.message} ({failure.code})")
+        if failure.detail and failure.detail != failure.message:
+            note(f"littleghost: {failure.type}: {failure.detail}")
+    return exits.of_run(run.status, failure.code if failure else "")
+
+
+def _context(pairs: tuple[str, ...]) -> Mapping[str, Any]:
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name.rstrip(":"):
+            raise click.UsageError(f"--context {pair!r}: write NAME=TEXT or NAME:=JSON")
+        if not name.endswith(":"):
+            found[name] = value
+            continue
+        try:
+            found[name[:-1]] = json.loads(value)
+        except ValueError as error:
+            raise click.UsageError(f"--context {pair!r}: {value!r} is no JSON") from error
+    return found

@@ -1,0 +1,33 @@
+"""A fleet per test, and a runtime of this process that is its caller."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from littleghost import wiring
+from littleghost.settings import Settings
+from tests.faults.fleet import Fleet
+
+
+@pytest.fixture
+def settings() -> dict[str, str]:
+    """Settings of the fleet; a test module or class overrides it."""
+    return {}
+
+
+@pytest.fixture
+def fleet(
+    tmp_path: Path, settings: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Fleet]:
+    made = Fleet(tmp_path, **settings)
+    parsed = Settings.from_environment(made.environment)
+    before: Any = wiring._current
+    wiring.configure(parsed)
+    try:
+        yield made
+    finally:
+        wiring.runtime().close()
+        monkeypatch.setattr(wiring, "_current", before)
+        made.stop()

@@ -76,7 +76,7 @@ def _closest_branch(parts: list[ValidationError], error: ValidationError) -> lis
         )
         # A tag, as discriminated unions have it, says which alternative was meant.
         wrong_tag = any(part.validator in ("const", "enum") for part in branch)
-        return wrong_type or branch[0].validator is None, wrong_tag, len(branch)
+        return wrong_type or not branch[0].validator, wrong_tag, len(branch)
 
     return min(branches.values(), key=misfit)
 

@@ -19,7 +19,7 @@ from littleghost.errors import LittleGhostError, RunNotFoundError
 @click.option("--reason", default="", help="For the run's error; shown to developers.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def command(options: Options, *, runs: tuple[str, ...], reason: str, yes: bool) -> int:
-    """Stop runs: nothing new starts, what is running is cut. A run that has ended stays as it is."""
+    """Stop runs: nothing new starts, what is running is cut. Ended runs stay as they are."""
     work = options.connect()
     found = []
     missing = 0

@@ -18,7 +18,6 @@ from littleghost.cli import exits
 from littleghost.cli.escape import visible
 from littleghost.cli.options import SHARED, Options, merged
 from littleghost.errors import LittleGhostError
-from littleghost.version import VERSION
 
 # In the order of use; each is a module of this package with a command of the verb's name.
 VERBS = {
@@ -76,6 +75,7 @@ group = Verbs(
     params=[*SHARED, click.Option(["--version", "wants_version"], is_flag=True, hidden=True)],
     help=HELP,
     epilog=EPILOG,
+    subcommand_metavar="VERB …",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
@@ -121,6 +121,3 @@ def _report(error: LittleGhostError, arguments: Sequence[str]) -> int:
     if any(word in ("-v", "--verbose") for word in arguments):
         click.echo(visible("".join(traceback.format_exception(error))), err=True)
     return exits.of_error(error)
-
-
-__all__ = ["VERBS", "VERSION", "group", "main", "run_command"]

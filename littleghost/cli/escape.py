@@ -1,7 +1,7 @@
 """Makes text of models, tools and users safe to show on a terminal.
 
-Such text is untrusted: an escape sequence in it could move the cursor, change the title, write to the
-clipboard or hide words.
+Such text is untrusted: an escape sequence in it could move the cursor, change the title, write to
+the clipboard or hide words.
 """
 
 from __future__ import annotations

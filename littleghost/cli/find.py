@@ -40,7 +40,8 @@ def find_run(work: Runtime, text: str) -> Run:
     if len(found) > 1:
         more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         raise InvocationError(
-            f"{len(found)} runs begin with {text!r}: {', '.join(found[:_SHOWN])}{more}; say more of it"
+            f"{len(found)} runs begin with {text!r}: {', '.join(found[:_SHOWN])}{more}; "
+            "say more of the id"
         )
     return Run.get(found[0])
 
@@ -52,8 +53,7 @@ def find_assembly(text: str) -> Any:
         UnknownAssemblyError: Nothing imported has the name, or several things have.
     """
     if ":" in text:
-        import_named(text)
-        return registry.lookup(text)
+        return _in_module(text)
     known = {name: registry.lookup(name) for name in registry.names()}
     matches = [name for name, cls in known.items() if text in (cls.id(), cls.__name__)]
     if len(matches) == 1:
@@ -62,6 +62,16 @@ def find_assembly(text: str) -> Any:
         raise UnknownAssemblyError(f"{text!r} is the name of {_listed(matches)}; use one of these")
     cure = _listed(sorted(known)) if known else "none: import their module with -A my.module"
     raise UnknownAssemblyError(f"no assembly {text!r} is known here; known are {cure}")
+
+
+def _in_module(text: str) -> Any:
+    import_named(text)
+    if text in registry.names():
+        return registry.lookup(text)
+    module = text.partition(":")[0]
+    there = [name for name in registry.names() if name.startswith(f"{module}:")]
+    has = f"it has {_listed(there)}" if there else "it has none"
+    raise UnknownAssemblyError(f"module {module!r} has no assembly {text!r}; {has}")
 
 
 def _listed(names: Sequence[str]) -> str:

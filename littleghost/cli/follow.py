@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from littleghost.cli import exits
@@ -29,18 +30,19 @@ def follow(run: Run, options: Options, *, after: int = 0, need_worker: bool) -> 
         after: The id of the last event that is not wanted any more.
         need_worker: Whether to give up when no live worker serves the run.
     """
+    progress = Progress()
     try:
         if options.as_json:
             for event in run.events(after, need_worker=need_worker):
                 json_line(event.to_json())
         else:
-            _watch(run, after, need_worker)
+            _watch(run, progress, after, need_worker)
     except KeyboardInterrupt:
         note(ended_note(run))
         return exits.INTERRUPTED
     status, failure = run.status, run.error
     if not options.as_json:
-        say(_summary(run))
+        say(_summary(run, progress))
         if failure is not None and failure.detail:
             note(f"littleghost: {failure.type}: {one_line(failure.detail, 1000)}")
     return exits.of_run(status, failure.code if failure else "")
@@ -65,27 +67,27 @@ def choose_view() -> PlainView | LiveView:
     return PlainView()
 
 
-def _watch(run: Run, after: int, need_worker: bool) -> None:
+def _watch(run: Run, progress: Progress, after: int, need_worker: bool) -> None:
     # Events carry no times: durations are the watcher's own, and only of what it saw happen.
     has_missed = after > 0 or run.is_finished
-    progress = Progress()
     chosen: Any = choose_view()
     with chosen as view:
         if hasattr(view, "watch"):
             view.watch(progress)
         for event in run.events(after, need_worker=need_worker):
             for line in progress.feed(event, time.monotonic()):
-                view.show(_untimed(line) if has_missed else line, progress)
+                view.show(replace(line, seconds=None) if has_missed else line, progress)
 
 
-def _untimed(line: Any) -> Any:
-    from dataclasses import replace
-
-    return replace(line, seconds=None)
-
-
-def _summary(run: Run) -> str:
+def _summary(run: Run, progress: Progress) -> str:
     usage = run.usage
     out = usage.output + usage.reasoning
-    took = duration(run.duration_s)
-    return f"\n{run.id}  {took}  {usage.total - out} tokens in, {out} out"
+    parts = [f"{duration(run.duration_s)}", f"{usage.total - out} tokens in, {out} out"]
+    if progress.turn_count:
+        calls = _counted(progress.call_count, "tool call")
+        parts.insert(1, f"{_counted(progress.turn_count, 'turn')}, {calls}")
+    return f"  {' · '.join(parts)} · {run.id}"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -7,6 +7,7 @@ from types import TracebackType
 
 from rich.console import Console, Group
 from rich.live import Live
+from rich.padding import Padding
 from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
@@ -97,14 +98,14 @@ class LiveView:
         return Text.assemble("    ", Text("\n    ").join(shown.split("\n")))
 
 
-def styled(line: Line) -> Text | Table:
+def styled(line: Line) -> Padding | Table:
     """Write a settled line with its colour."""
     style = STYLES[line.mark]
     if line.mark == "end":
         style = f"bold {STATUS_COLOURS.get(line.text.partition(':')[0], '')}"
     who = f"[{line.agent}] " if line.agent else ""
     if line.mark == "text":
-        return Text(who + line.text, style=style)
+        return Padding(Text(who + line.text, style=style), (0, 0, 0, 2))
     took = f"  {duration(line.seconds)}" if line.seconds is not None else ""
     mark = f"{MARKS[line.mark]} "
     body = Text.assemble((line.text, "" if line.mark in ("result", "call") else style))
@@ -118,5 +119,7 @@ def styled(line: Line) -> Text | Table:
 
 def _spinning(text: str, seconds: float, style: str) -> Table:
     grid = Table.grid(padding=(0, 1))
-    grid.add_row(Spinner("dots", style=style), Text(text, style=style), Text(duration(seconds), style="dim"))
+    grid.add_row(
+        Spinner("dots", style=style), Text(text, style=style), Text(duration(seconds), style="dim")
+    )
     return grid

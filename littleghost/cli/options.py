@@ -94,7 +94,7 @@ def import_named(target: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is not None and (name == error.name or name.startswith(error.name + ".")):
             raise ConfigurationError(
-                f"there is no module {name!r}; it is looked for in {here} and the installed packages"
+                f"there is no module {name!r} in {here} or among the installed packages"
             ) from error
         raise
     except (ValueError, TypeError) as error:

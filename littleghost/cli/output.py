@@ -25,7 +25,7 @@ STATUS_COLOURS = {
 
 
 def json_line(value: Any) -> None:
-    """Write one JSON value on a line of stdout; plain ASCII, so nothing in it can reach a terminal."""
+    """Write one JSON value on a line of stdout; plain ASCII, harmless on a terminal."""
     click.echo(json.dumps(value, separators=(", ", ": "), default=str))
 
 

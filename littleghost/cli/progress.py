@@ -82,7 +82,9 @@ class Progress:
             return []
         source = event.data.get("source") or {}
         key = str(source.get("operation_id", ""))
-        agent = one_line(str(source.get("agent_id", ""))) if source.get("parent_operation_id") else ""
+        agent = (
+            one_line(str(source.get("agent_id", ""))) if source.get("parent_operation_id") else ""
+        )
         data = event.inner.get("data") or {}
         handle = getattr(self, f"_{event.inner_type}", None)
         return handle(key, agent, data, now) if handle else []
@@ -127,7 +129,9 @@ class Progress:
         used = Usage.from_json(data.get("usage") or {})
         self.usage += used
         number = int(data.get("turn", 0)) + 1
-        tokens = f"{used.total - used.output - used.reasoning} in, {used.output + used.reasoning} out"
+        tokens = (
+            f"{used.total - used.output - used.reasoning} in, {used.output + used.reasoning} out"
+        )
         seconds = now - turn.began if turn else None
         lines = [Line(mark="turn", agent=agent, text=f"turn {number}  {tokens}", seconds=seconds)]
         said = _said(data) or (turn.text if turn else "")
@@ -138,7 +142,10 @@ class Progress:
     def _tool_start(self, key: str, agent: str, data: Mapping[str, Any], now: float) -> list[Line]:
         use = data.get("tool_use") or {}
         call = Call(
-            agent, one_line(str(use.get("name", "")), 64), arguments_text(use.get("input") or {}), now
+            agent,
+            one_line(str(use.get("name", "")), 64),
+            arguments_text(use.get("input") or {}),
+            now,
         )
         self.calls[(key, str(use.get("id", "")))] = call
         return [Line(mark="call", agent=agent, text=f"{call.name} {call.arguments}")]

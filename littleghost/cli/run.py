@@ -53,14 +53,20 @@ class Duration(click.ParamType[timedelta]):
 @verb("run")
 @click.argument("agent")
 @click.argument("message", metavar="INPUT|-")
-@click.option("--follow", "wants_follow", is_flag=True, help="Watch it: live on a terminal, lines in a pipe.")
+@click.option(
+    "--follow", "wants_follow", is_flag=True, help="Watch it: live on a terminal, lines in a pipe."
+)
 @click.option("--detach", is_flag=True, help="Print the id and leave the run to the workers.")
 @click.option("--deadline", type=Duration(), help="When it must have ended: 90s, 10m, 1h30m.")
 @click.option("--session", metavar="S", help="The session it continues.")
 @click.option("--actor", metavar="A", help="On whose behalf.")
-@click.option("--context", multiple=True, metavar="K=V", help="For the tools; K:=JSON for other values.")
+@click.option(
+    "--context", multiple=True, metavar="K=V", help="For the tools; K:=JSON for other values."
+)
 @click.option("--run-id", metavar="ID", help="An id of your own; a second run of it is refused.")
-@click.option("--lane", type=click.Choice(["", "batch"]), default="", help="batch: never delays others.")
+@click.option(
+    "--lane", type=click.Choice(["", "batch"]), default="", help="batch: never delays others."
+)
 def command(
     options: Options,
     *,
@@ -77,8 +83,8 @@ def command(
 ) -> int:
     """Start a run of AGENT: module:Class, or the id or class name of one that -A imports.
 
-    INPUT is the user's message; - reads it from stdin. On a terminal the run is shown live; in a pipe
-    only its answer is printed, unless --follow asks for every step.
+    INPUT is the user's message; - reads it from stdin. On a terminal the run is shown live; in a
+    pipe only its answer is printed, unless --follow asks for every step.
     """
     if wants_follow and detach:
         raise click.UsageError("--follow and --detach exclude each other")

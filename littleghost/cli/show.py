@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @verb("show")
 @click.argument("run")
 def command(options: Options, *, run: str) -> None:
-    """Show one run: facts, conversation, tasks and error; -v adds the traceback and long results."""
+    """Show one run: facts, conversation, tasks and error; -v adds traceback and long results."""
     work = options.connect()
     record = find_run(work, run).record
     talks = _conversations(work, record)
@@ -86,12 +86,12 @@ def _print_tasks(record: RunRecord) -> None:
     if not record.tasks:
         return
     say("\ntasks")
-    rows = [("  TASK", "STATUS", "KIND", "QUEUE", "ATTEMPT", "WORKER")]
+    rows = [("TASK", "STATUS", "KIND", "QUEUE", "ATTEMPT", "WORKER")]
     for name, task in sorted(record.tasks.items()):
         facts = task_facts(name, task)
-        cells = (f"  {name}", *(facts[key] for key in ("status", "kind", "queue", "attempt")))
-        rows.append((*(one_line(str(cell)) for cell in cells), str(facts["worker"] or "-")))  # type: ignore[arg-type]
-    rows[1:] = [("  " + row[0].strip(), *row[1:]) for row in rows[1:]]
+        cells = [facts[key] for key in ("id", "status", "kind", "queue", "attempt")]
+        columns = (*cells, facts["worker"] or "-")
+        rows.append(tuple(one_line(str(cell)) for cell in columns))  # type: ignore[arg-type]
     table(rows, status_column=1)
 
 

@@ -78,7 +78,7 @@ def command(
     os.environ.update(assignments)
     sys.stdout.flush()
     sys.stderr.flush()
-    os.execv(line[0], line)  # noqa: S606 - becoming the worker is the point
+    os.execv(line[0], line)
 
 
 def _resolve(options: Options) -> tuple[str, list[str]]:

@@ -77,6 +77,9 @@ class Call:
                 )
         except ToolError as error:
             return self._done(str(error), "error")
+        except SystemExit:
+            # A tool must not end the worker's process, nor leave its task without a result.
+            return self._done("Tool failed (SystemExit)", "error")
         operations = [*_named(CONTEXT_STATE, shared), *_named(own_prefix, own)]
         return self._done(outcome.content, outcome.status, operations)
 

@@ -57,7 +57,11 @@ class Turn:
         stopped = decide.before_turn(state, agent.limits)
         if stopped:
             return stopped
-        toolset = agent.toolset()
+        with agent.toolset() as toolset:
+            return self._take(agent, toolset, state)
+
+    def _take(self, agent: RunningAgent, toolset: Toolset, state: AgentState) -> list[Command]:
+        lease = self._lease
         writer = self._env.live.open(lease, self._control)
         writer.add("model_start", {"turn": state.turn})
         try:

@@ -80,7 +80,7 @@ class RunningTasks:
         with self._lock:
             found = self._tasks.get((run_id, task_id, attempt))
         if found is not None:
-            found[1].cut(_error(why))
+            found[1].cut(stop_error(why))
 
     def _listen(self) -> None:
         pid = os.getpid()
@@ -134,7 +134,8 @@ class RunningTasks:
                 self.cut(run_id, task_id, int(attempt), str(why))
 
 
-def _error(why: str) -> ControlError:
+def stop_error(why: str) -> ControlError:
+    """Make the error that cuts a task of a run which is being stopped."""
     if why == "deadline":
         return DeadlineExceededError("the run's deadline has passed")
     return CancelledError("the run was cancelled")

@@ -26,6 +26,8 @@ logger = logging.getLogger("littleghost.keeper")
 ROUND_LIMIT = 500
 # A message published this shortly before the newest delivered one may still be on its way.
 MARGIN_MS = 200
+# How often workers that died long ago are taken off the register.
+FORGET_EVERY_S = 600.0
 
 QueueLengths = Callable[[Collection[str]], Mapping[str, int]]
 
@@ -53,6 +55,7 @@ class Keeper:
         self._queue_lengths = queue_lengths
         self._reclaim_after = 0.0
         self._had_trouble = False
+        self._forgot_at = 0.0
 
     def round(self) -> bool:
         """Do what is due, when this keeper leads.
@@ -85,21 +88,27 @@ class Keeper:
         delivered = _newest([row[7] for row in sweeps])
         for partition, row in enumerate(sweeps):
             self._partition(partition, row, alive, delivered)
+        if time.monotonic() - self._forgot_at >= FORGET_EVERY_S:
+            self._forgot_at = time.monotonic()
+            self._workers.forget_dead()
         return True
 
     def _sweep_all(self) -> list[list[Any]]:
+        try:
+            return self._sweep_once()
+        except NoScriptError:
+            self._journal.scripts.load()
+            return guarded(self._sweep_once)
+        except RedisError as error:
+            raise translate(error) from error
+
+    def _sweep_once(self) -> list[list[Any]]:
         journal = self._journal
         pipeline = journal.client.pipeline(transaction=False)
         for partition in range(journal.partitions):
             prefix = keys.prefix(partition)
             journal.scripts.queue(pipeline, "sweep", prefix + "ready", prefix, ROUND_LIMIT)
-        try:
-            return pipeline.execute()
-        except NoScriptError:
-            journal.scripts.load()
-            return guarded(pipeline.execute)
-        except RedisError as error:
-            raise translate(error) from error
+        return pipeline.execute()
 
     def _partition(
         self, partition: int, row: list[Any], alive: set[str], delivered: Mapping[str, int]

@@ -18,7 +18,7 @@ prefix `lg:{07}:`, whose braces make them share one Redis Cluster slot.
 | `runs` | sorted set | runs by creation time | entries leave a week after retention |
 | `held:<worker>` `holders` | sets | tasks leased by a worker; workers that hold any | given back or reclaimed |
 | `control:<worker>` | hash | stop notes for running tasks | 60 s |
-| `answer:<run>:<task>:…` | string | a commit's answer, for a repeated commit | 120 s |
+| `answer:<run>:<task>:…` | string | a commit's answer, and the newest append of live text, for the same call sent again | 120 s |
 | `delivered` | hash | newest publish time delivered, by queue | one field per queue |
 
 Outside partitions: `lg:schema` (string; journal version and partitions; stays), `lg:workers` (sorted

@@ -32,29 +32,41 @@ class Memories:
         with self._lock:
             return self._runs.get(run_id)
 
-    def recall(self, run_id: str, created: str, invocation: str) -> RunMemory:
-        """Give the memory of a run, begun anew when the journal sent the invocation."""
+    def recall(
+        self, run_id: str, created: str, invocation: str, told: RunMemory | None
+    ) -> RunMemory:
+        """Give the memory of a run, begun anew when the journal sent the invocation.
+
+        Args:
+            told: The memory whose extent the journal was told; its answer goes on from there, even
+                if the run was forgotten meanwhile.
+        """
         with self._lock:
-            known = self._runs.get(run_id)
-            if known is None or invocation:
+            if invocation or told is None:
+                told = RunMemory(created=created, invocation=json.loads(invocation))
+                told.size_bytes = len(invocation)
+            if self._runs.get(run_id) is not told:
                 self._drop(run_id)
-                known = RunMemory(created=created, invocation=json.loads(invocation))
-                known.size_bytes = len(invocation)
-                self._bytes += known.size_bytes
-                self._runs[run_id] = known
+                self._runs[run_id] = told
+                self._bytes += told.size_bytes
             self._runs.move_to_end(run_id)
             self._shrink(run_id)
-            return known
+            return told
 
     def extend(
-        self, memory: RunMemory, participant: str, start: int, records: Sequence[str]
+        self,
+        run_id: str,
+        memory: RunMemory,
+        participant: str,
+        start: int,
+        records: Sequence[str],
     ) -> None:
         """Take in records of a participant's list, from an index on."""
         known = memory.lists.setdefault(participant, [])
         if start < len(known):
             del known[start:]
         known.extend(map(_read, records))
-        self._grow(memory, sum(map(len, records)))
+        self._grow(run_id, memory, sum(map(len, records)))
 
     def append(self, lease: Lease, plan: Plan) -> None:
         """Take in the records that a commit appended, and forget a run that it ended."""
@@ -63,17 +75,20 @@ class Memories:
             return
         records = [plan.payload_at(index) for index in plan.fields.get("m", ())]
         if records:
-            self.extend(lease.memory, lease.participant, len(lease.records), records)
+            start = len(lease.records)
+            self.extend(lease.run_id, lease.memory, lease.participant, start, records)
 
     def forget(self, run_id: str) -> None:
         """Forget a run."""
         with self._lock:
             self._drop(run_id)
 
-    def _grow(self, memory: RunMemory, size: int) -> None:
+    def _grow(self, run_id: str, memory: RunMemory, size: int) -> None:
         with self._lock:
             memory.size_bytes += size
-            self._bytes += size
+            # A forgotten run's memory may still be in use, and is not counted.
+            if self._runs.get(run_id) is memory:
+                self._bytes += size
 
     def _drop(self, run_id: str) -> None:
         gone = self._runs.pop(run_id, None)

@@ -9,6 +9,7 @@ from typing import Any
 
 from littleghost.engine import commands
 from littleghost.engine.commands import Command, Join, ParticipantSpec, TaskSpec
+from littleghost.usage import Usage
 
 
 def dumps(value: object) -> str:
@@ -78,12 +79,17 @@ class Plan:
 
     @add.register
     def _(self, command: commands.AddUsage) -> None:
-        self.fields["u"] = command.usage.to_json()
+        # Read again, since a provider of the application's own may count with anything.
+        self.fields["u"] = Usage.from_json(command.usage.to_json()).to_json()
 
     @add.register
     def _(self, command: commands.ChangeState) -> None:
         self._list("o").extend(
-            [item["op"], item["key"], self.payload(dumps(item.get("value")))]
+            [
+                item["op"],
+                item["key"],
+                self.payload(dumps(item.get("by" if item["op"] == "increment" else "value"))),
+            ]
             for item in command.operations
         )
 

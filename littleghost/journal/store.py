@@ -11,7 +11,7 @@ import redis
 from redis.client import Pipeline
 
 from littleghost.engine.commands import Command, TaskKind
-from littleghost.engine.ports import Committed, Lease, ReadyTask
+from littleghost.engine.ports import Committed, Lease, ReadyTask, RunMemory
 from littleghost.errors import DuplicateRunError, SchemaVersionError, SessionBusyError
 from littleghost.ids import partition_of
 from littleghost.journal import keys
@@ -150,13 +150,14 @@ class RedisJournal:
             queue,
             memory.created if memory else "",
             known,
+            os.urandom(6).hex(),
         )
         if answer[0] == "version":
             raise SchemaVersionError(
                 f"run {run_id!r} has journal version {answer[1]!r}, this worker reads "
                 f"{keys.SCHEMA_VERSION}; use workers of the version that started it"
             )
-        return self._lease(run_id, answer[2]) if answer[0] == "ok" else None
+        return self._lease(run_id, answer[2], memory) if answer[0] == "ok" else None
 
     def commit(
         self, lease: Lease, commands: Sequence[Command], *, serves: Iterable[str] = ()
@@ -192,7 +193,7 @@ class RedisJournal:
             self.worker_id,
             str(os.getpid()),
             lease.memory.created,
-            known if lease.kind != "call" else 0,
+            known,
             *plan.arguments(),
         )
         if answer[0] != "ok":
@@ -201,7 +202,8 @@ class RedisJournal:
         self.memories.append(lease, plan)
         self.publish(ready_tasks(answer[1]))
         row = answer[2]
-        return Committed(recorded=True, lease=self._lease(lease.run_id, row) if row else None)
+        following = self._lease(lease.run_id, row, lease.memory) if row else None
+        return Committed(recorded=True, lease=following)
 
     def give_back(self, lease: Lease) -> None:
         """Return a leased task undone, so that another worker takes it at once.
@@ -248,7 +250,7 @@ class RedisJournal:
             False when the attempt is stale or the run is being stopped; nothing was added.
         """
         key, args = self._emit_arguments(lease, events)
-        return bool(self.scripts.run("emit", key, *args))
+        return self.scripts.run("emit", key, *args) == 1
 
     def queue_emit(self, pipeline: Pipeline, lease: Lease, events: Sequence[str]) -> None:
         """Add an `emit` to a pipeline, to append for many attempts in one round trip."""
@@ -258,7 +260,7 @@ class RedisJournal:
     def _emit_arguments(self, lease: Lease, events: Sequence[str]) -> tuple[str, list[str | int]]:
         key, prefix = self.place(lease.run_id)
         named = [prefix, lease.run_id, lease.task_id, lease.attempt, self.worker_id]
-        return key, [*named, *events]
+        return key, [*named, os.urandom(6).hex(), *events]
 
     def stop_run(self, run_id: str, why: str, error: Mapping[str, Any]) -> str:
         """Stop a run.
@@ -279,12 +281,13 @@ class RedisJournal:
             self.publish(ready_tasks(answer[1]))
         return str(answer[0])
 
-    def _lease(self, run_id: str, row: Sequence[Any]) -> Lease:
+    def _lease(self, run_id: str, row: Sequence[Any], told: RunMemory | None) -> Lease:
         task_id, header, payload, invocation, participant, state, left, start, records = row[:9]
         working, fingerprint, assembly, lane, created, base = row[9:15]
         task, part = json.loads(header), json.loads(participant)
-        memory = self.memories.recall(run_id, created, invocation)
-        self.memories.extend(memory, task["p"], int(start), records)
+        memory = self.memories.recall(run_id, created, invocation, told)
+        if task["k"] != "call":
+            self.memories.extend(run_id, memory, task["p"], int(start), records)
         return Lease(
             run_id=run_id,
             task_id=task_id,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from littleghost.errors import ConfigurationError
 from littleghost.providers.base import Provider
+from littleghost.providers.base_url import checked_url
 from littleghost.providers.profiles import PROFILES, Profile
 from littleghost.providers.scripted import ScriptedProvider
 
@@ -67,8 +68,10 @@ def factory_of(adapter: str, options: Mapping[str, Any]) -> Factory:
                 f"adapter {adapter!r} has no option {unknown[0]!r}; it has: "
                 f"{', '.join(sorted(_HTTP_OPTIONS))}"
             )
-        if not (options.get("base_url") or PROFILES[adapter].base_url):
+        base_url = options.get("base_url") or PROFILES[adapter].base_url
+        if not base_url:
             raise ConfigurationError(f"adapter {adapter!r} needs the option 'base_url'")
+        checked_url(base_url, bool(options.get("allow_insecure_http")))
         return partial(_make_compatible, PROFILES[adapter])
     if adapter == "scripted":
         return ScriptedProvider

@@ -14,23 +14,22 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from littleghost.errors import (
-    InvalidRequestError,
-    ProviderError,
-    ProviderTimeoutError,
-    StreamError,
-)
+from littleghost.errors import InvalidRequestError, StreamError
 from littleghost.providers.base import CallControl
-from littleghost.providers.endpoint import CuttableTransport, checked_url
+from littleghost.providers.base_url import checked_url
+from littleghost.providers.endpoint import CuttableTransport
 from littleghost.providers.failures import failure_of_answer
-from littleghost.providers.sockets import CuttableStream, Exchange
+from littleghost.providers.http_body import BodyStream, network_failure, translated
+from littleghost.providers.sockets import Exchange
 from littleghost.providers.spread import PER_TRANSPORT, Spread
-from littleghost.providers.watchdog import cut_at_deadline
+from littleghost.providers.watchdog import cut_at_deadline, watchdog
 
 # Seconds and chunks to wait for the end of a body whose last event has come: a connection that
 # ends cleanly can be used again, but nobody should wait for one that does not.
 _END_LIMIT_S = 0.02
 _END_CHUNKS = 4
+# Seconds for the beginning of an error's body, which may drip as slowly as any other.
+_ERROR_BODY_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,11 +111,9 @@ class HttpService:
             request = self._request(path, body, headers)
             with translated(control, self.host), exchange.active():
                 response = transport.handle_request(request)
-            stream: object = response.extensions.get("network_stream")
-            answer = HttpAnswer(response, control, self.host, self.limits, stream)
+            body_stream = BodyStream(response, exchange)
+            answer = HttpAnswer(response, control, self.host, self.limits, body_stream)
             try:
-                if isinstance(stream, CuttableStream):
-                    exchange.hold(stream)
                 if not response.is_success:
                     raise failure_of_answer(
                         self.host,
@@ -129,8 +126,6 @@ class HttpService:
                 yield answer
             finally:
                 response.close()
-                if isinstance(stream, CuttableStream):
-                    stream.limit_s = None
 
     def close(self) -> None:
         """Close this process's connections."""
@@ -174,13 +169,13 @@ class HttpAnswer:
         control: CallControl,
         host: str,
         limits: HttpLimits,
-        stream: object,
+        body: BodyStream,
     ) -> None:
         self._response = response
         self._control = control
         self._host = host
         self._limits = limits
-        self._stream = stream
+        self._body = body
         self._end_chunks: int | None = None
 
     def chunks(self) -> Iterator[bytes]:
@@ -210,18 +205,18 @@ class HttpAnswer:
         except httpx.HTTPError as error:
             self._control.check()
             if self._end_chunks is None:
-                raise _network_failure(self._host, error) from error
+                raise network_failure(self._host, error) from error
         self._control.check()
 
     def expect_end(self) -> None:
         """Say that all that matters has come: `chunks` then ends within a moment."""
         self._end_chunks = _END_CHUNKS
-        if isinstance(self._stream, CuttableStream):
-            self._stream.limit_s = _END_LIMIT_S
+        self._body.limit_reads(_END_LIMIT_S)
 
     def read_error(self) -> bytes:
         """Read the beginning of an error's body; a body that breaks off is as good as it gets."""
         body = b""
+        alarm = watchdog().after(_ERROR_BODY_S, self._body.abort)
         try:
             for chunk in self._response.iter_bytes():
                 self._control.check()
@@ -230,29 +225,7 @@ class HttpAnswer:
                     break
         except httpx.HTTPError:
             pass
+        finally:
+            alarm.cancel()
         self._control.check()
         return body[: self._limits.max_error_bytes]
-
-
-@contextmanager
-def translated(control: CallControl, host: str) -> Generator[None, None, None]:
-    """Turn httpx's errors into ours, and those of a cut request into the reason of the cut."""
-    try:
-        yield
-    except httpx.HTTPError as error:
-        control.check()
-        raise _network_failure(host, error) from error
-
-
-def _network_failure(host: str, error: httpx.HTTPError) -> ProviderError:
-    why = str(error) or type(error).__name__
-    if isinstance(error, httpx.ConnectTimeout):
-        return ProviderTimeoutError(f"{host} could not be reached in time: {why}")
-    if isinstance(error, httpx.TimeoutException):
-        return ProviderTimeoutError(f"{host} sent nothing within the read timeout")
-    if isinstance(error, httpx.ConnectError):
-        is_refused = "CERTIFICATE_VERIFY_FAILED" in why
-        return StreamError(f"{host} could not be reached: {why}", retryable=not is_refused)
-    if isinstance(error, httpx.UnsupportedProtocol | httpx.LocalProtocolError):
-        return InvalidRequestError(f"the request to {host} is not valid HTTP")
-    return StreamError(f"the connection to {host} broke off: {why}")

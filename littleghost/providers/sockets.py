@@ -35,26 +35,35 @@ class Abortable(Protocol):
 class Exchange:
     """One request and its answer, as seen by whoever wants to cut it.
 
-    Thread-safe: one thread sends and reads, any thread may cut.
+    Thread-safe: one thread sends and reads, any thread may cut. What is held is aborted under a
+    lock, so a connection that was released can never be hit: by then it may carry another request.
     """
 
     def __init__(self) -> None:
         self.is_cut = False
+        self._lock = threading.Lock()
         self._held: Abortable | None = None
 
     def hold(self, held: Abortable) -> None:
         """Name what the exchange waits on from now on; aborted at once if it was cut before."""
-        # First set, then look; `cut` does it the other way round, so one of the two sees it.
-        self._held = held
-        if self.is_cut:
-            held.abort()
+        if self._held is held:
+            return
+        with self._lock:
+            self._held = held
+            if self.is_cut:
+                held.abort()
+
+    def release(self) -> None:
+        """Let go of what is held; called before a connection is given back."""
+        with self._lock:
+            self._held = None
 
     def cut(self) -> None:
         """Make the waiting thread return or raise now."""
-        self.is_cut = True
-        held = self._held
-        if held is not None:
-            held.abort()
+        with self._lock:
+            self.is_cut = True
+            if self._held is not None:
+                self._held.abort()
 
     @contextmanager
     def active(self) -> Generator[None, None, None]:

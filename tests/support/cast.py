@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from littleghost import Agent, Limits, Tool
 from littleghost.errors import OverloadedError, ToolError
 from littleghost.messages import ToolResult
-from littleghost.providers.base import ModelRequest
-from littleghost.providers.scripted import Call, Reply
+from littleghost.providers.base import CallControl, ModelEvent, ModelRequest
+from littleghost.providers.scripted import Call, Reply, ScriptedProvider
 from littleghost.usage import Usage
 
 # Calls by idempotency key: what a tool did to the world outside of the journal.
 EFFECTS: Counter[str] = Counter()
 # What happens at a named place in the work of a model or tool; set by the world that is running.
-HOOKS: list[Callable[[str], None]] = []
+HOOKS: list[Callable[[str], object]] = []
 USAGE = Usage(input=10, output=5, reasoning=1)
 
 
-def at(place: str) -> None:
-    """Tell the running world that the work has come to a place."""
-    for hook in HOOKS:
-        hook(place)
+def at(place: str) -> bool:
+    """Tell the running world that the work has come to a place; true when it is to wait there."""
+    return any([hook(place) for hook in HOOKS])
 
 
 class Traced(Tool):
@@ -132,12 +131,27 @@ def script(request: ModelRequest) -> Reply:
         if FAILURES[text] <= 2:
             return Reply(text="No wait", error=OverloadedError("busy"), error_after_chars=5)
         return Reply(text="Third time lucky.", usage=USAGE)
+    if name == "slow" and turn == 0:
+        return Reply(text="First a look.", tool_calls=[Call("fetch", {"n": 1})], usage=USAGE)
     if name == "slow":
-        at("model waits")
-        return Reply(text="Half of a sentence", chunk_chars=9, delay_s=0, usage=USAGE)
+        return Reply(text="Half of a sentence", chunk_chars=8, usage=USAGE)
     if name == "say":
         return Reply(text=rest, usage=USAGE, chunk_chars=int(1e6))
     return SCRIPTS[name][turn]
+
+
+class CastProvider(ScriptedProvider):
+    """Answers by the script, and says where it is after each piece of text."""
+
+    def __init__(self) -> None:
+        super().__init__(script)
+
+    def stream(self, request: ModelRequest, control: CallControl) -> Iterator[ModelEvent]:
+        """Give the scripted answer; wait to be cut where a hook says so."""
+        for event in super().stream(request, control):
+            yield event
+            if event.type == "text_delta" and at("delta"):
+                control.wait(30)
 
 
 def results(messages: list[Any]) -> dict[str, str]:

@@ -4,7 +4,9 @@
 local run, mend = run_of(ARGV[2]), ARGV[3] == '1'
 local status = get(run, 'status')
 if not status or is_over(status) then
-  if mend then call('ZREM', P .. 'live', run.id) end
+  if mend then
+    for _, index in ipairs({ 'live', 'deadlines', 'stops' }) do call('ZREM', P .. index, run.id) end
+  end
   return { 'over' }
 end
 if mend then call('ZADD', P .. 'live', NOW + 60000, run.id) end

@@ -1,7 +1,8 @@
 -- Take the sole right to work on a task.
 -- KEYS 1 run. ARGV 1 partition prefix, 2 run id, 3 task id, 4 worker, 5 child process, 6 publish
 -- time of the message (ms, '' when not from a message), 7 queue, 8 creation time of the run
--- as the caller remembers it, or '', 9 how many entries of the participant's list the caller has.
+-- as the caller remembers it, or '', 9 how many entries of the participant's list the caller has,
+-- 10 a name of this claim: the same claim sent again gets the same answer.
 -- Returns {'ok', now, lease…} | {'gone'} | {'held'} | {'wait'}.
 local run, tid, worker = run_of(ARGV[2]), ARGV[3], ARGV[4]
 if ARGV[6] ~= '' then
@@ -11,11 +12,14 @@ if ARGV[6] ~= '' then
 end
 local task = task_of(run, tid)
 if not task then return { 'gone' } end
-if task.s == 'leased' then return { 'held' } end
+if task.s == 'leased' then
+  if task.w ~= worker or task.z ~= ARGV[10] then return { 'held' } end
+  return { 'ok', format('%.0f', NOW), lease_answer(run, tid, task, ARGV[8], ARGV[9]) }
+end
 if task.s ~= 'ready' then return { 'wait' } end
 local version = get(run, 'v')
 if version ~= SCHEMA then return { 'version', version } end
-lease(run, tid, task, worker, ARGV[5])
+lease(run, tid, task, worker, ARGV[5], ARGV[10])
 if get(run, 'status') == 'queued' then
   call('HSET', run.key, 'status', 'running', 'started', format('%.0f', NOW))
 end

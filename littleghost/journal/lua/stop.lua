@@ -3,7 +3,10 @@
 -- Returns the run's status, or '' when there is no such run; with what became ready.
 local run, why = run_of(ARGV[2]), ARGV[3]
 local status = get(run, 'status')
-if not status then return { '' } end
+if not status then
+  for _, index in ipairs({ 'live', 'deadlines', 'stops' }) do call('ZREM', P .. index, run.id) end
+  return { '' }
+end
 if is_over(status) then return { status } end
 local before = get(run, 'stop')
 if why == 'force' then
@@ -18,10 +21,7 @@ for i = 1, #fields, 2 do
   if fields[i]:sub(1, 2) == 't:' then
     local tid, task = fields[i]:sub(3), cjson.decode(fields[i + 1])
     if task.s == 'leased' then
-      local note = cjson.encode({ run = run.id, task = tid, attempt = task.a, why = why })
-      call('PUBLISH', 'lg:control:' .. task.w, note)
-      call('HSET', P .. 'control:' .. task.w, ref(run, tid) .. '|' .. task.a, why)
-      call('EXPIRE', P .. 'control:' .. task.w, 60)
+      tell(run, tid, task, why)
     else
       call('HDEL', run.key, 't:' .. tid, 'd:' .. tid)
       call('ZREM', P .. 'ready', ref(run, tid))

@@ -232,13 +232,13 @@ def test_the_environment_says_where_the_connection_is(model, profile):
     assert repr(provider) == f"OpenAICompatible({profile!r}, base_url='http://llm:1/v1')"
 
 
-def test_an_insecure_address_from_the_environment_is_refused_when_it_is_used():
-    models = Models.from_environment(
-        {"LITTLEGHOST_MODEL": "mine:m", "LITTLEGHOST_BASE_URL": "http://llm:1/v1"}
-    )
+def test_an_insecure_address_is_refused_at_once():
+    environ = {"LITTLEGHOST_MODEL": "mine:m", "LITTLEGHOST_BASE_URL": "http://llm:1/v1"}
 
     with pytest.raises(ConfigurationError, match="unencrypted"):
-        models.resolve()
+        Models.from_environment(environ)
+    with pytest.raises(ConfigurationError, match="unencrypted"):
+        Models({}).connect("x", "ollama", base_url="http://llm:1/v1")
 
 
 def test_secrets_are_never_shown():

@@ -20,12 +20,15 @@ local function begin(run)
   call('HSET', run.key, 'base', base)
   call('HDEL', run.key, 'sw')
   local context = call('HGETALL', run.key .. ':c')
-  if #context > 0 then
-    call('HSET', root.s, unpack(context))
-    call('DEL', run.key .. ':c')
+  for i = 1, #context, 1000 do
+    call('HSET', root.s, unpack(context, i, math.min(i + 999, #context)))
   end
+  call('DEL', run.key .. ':c')
   event(run, format('{"type":"invocation_start","p":"0","m":%.0f}', last - 1))
 end
+
+-- A session's keys stay while it has a run, and for some time after the last one.
+local SESSION_KEYS = { '', ':m', ':s', ':q' }
 
 local function grant_next(session)
   while true do
@@ -38,6 +41,7 @@ local function grant_next(session)
     local status = get(run, 'status')
     if status and not is_over(status) then
       call('HSET', session, 'holder', id)
+      for _, suffix in ipairs(SESSION_KEYS) do call('PERSIST', session .. suffix) end
       begin(run)
       for _, tid in ipairs(cjson.decode(get(run, 'first'))) do
         local task = task_of(run, tid)
@@ -52,7 +56,7 @@ local function leave_session(run)
   local session = get(run, 'session')
   if not session then return end
   if call('HGET', session, 'holder') == run.id then
-    for _, suffix in ipairs({ '', ':m', ':s', ':q' }) do call('EXPIRE', session .. suffix, SESSION_S) end
+    for _, suffix in ipairs(SESSION_KEYS) do call('EXPIRE', session .. suffix, SESSION_S) end
     grant_next(session)
   else
     call('LREM', session .. ':q', 0, run.id)
@@ -60,16 +64,20 @@ local function leave_session(run)
 end
 
 -- End the run: nothing of it stays ready, leased or waiting; one terminal event; all keys expire.
+-- What still runs is told to stop, and what this script made ready is not started any more.
 local TERMINAL = { completed = 'run_stop', failed = 'run_error', partial = 'run_partial', cancelled = 'run_cancel' }
 
 local function finish(run, outcome, err)
   local fields = call('HGETALL', run.key)
-  local dead = {}
+  local dead, lists, others = {}, {}, {}
   for i = 1, #fields, 2 do
     local kind, name = fields[i]:sub(1, 2), fields[i]:sub(3)
     if kind == 't:' then
       local task = cjson.decode(fields[i + 1])
-      if task.s == 'leased' then call('SREM', P .. 'held:' .. task.w, ref(run, name)) end
+      if task.s == 'leased' then
+        call('SREM', P .. 'held:' .. task.w, ref(run, name))
+        tell(run, name, task, 'cancel')
+      end
       call('ZREM', P .. 'ready', ref(run, name))
       call('ZREM', P .. 'timers', ref(run, name))
       dead[#dead + 1] = fields[i]
@@ -78,12 +86,18 @@ local function finish(run, outcome, err)
       deliver(run, name, cjson.decode(fields[i + 1]))
     elseif kind == 'p:' then
       local p = cjson.decode(fields[i + 1])
-      if p.m:sub(1, #run.key) == run.key then
-        call('EXPIRE', p.m, RETENTION_S)
-        call('EXPIRE', p.s, RETENTION_S)
-      end
+      if p.m:sub(1, #run.key) == run.key then lists[#lists + 1] = p end
     end
   end
+  -- After the joins, since delivering may begin a list.
+  for _, p in ipairs(lists) do
+    call('EXPIRE', p.m, RETENTION_S)
+    call('EXPIRE', p.s, RETENTION_S)
+  end
+  for _, item in ipairs(ready) do
+    if item.run.key ~= run.key then others[#others + 1] = item end
+  end
+  ready = others
   for i = 1, #dead, 1000 do call('HDEL', run.key, unpack(dead, i, math.min(i + 999, #dead))) end
   call('HDEL', run.key, 'xh', 'stop', 'stop_error', 'cutev')
   call('HSET', run.key, 'status', outcome, 'ended', format('%.0f', NOW), 'held', 0)
@@ -112,8 +126,11 @@ local function unfinished_text(run)
     local item = cjson.decode(entry[2][2])
     if item.p == '0' then
       if item.type == 'model_start' or item.type == 'model_retry' then break end
-      if item.type == 'text_delta' then table.insert(pieces, 1, item.d.text) end
+      if item.type == 'text_delta' then pieces[#pieces + 1] = item.d.text end
     end
+  end
+  for i = 1, math.floor(#pieces / 2) do
+    pieces[i], pieces[#pieces + 1 - i] = pieces[#pieces + 1 - i], pieces[i]
   end
   return table.concat(pieces)
 end

@@ -63,4 +63,10 @@ local function start(run, plan)
       make_ready(run, tid, t)
     end
   end
+  for _, j in ipairs(plan.j or {}) do
+    if #j.m == 0 then
+      call('HDEL', run.key, 'j:' .. j.id)
+      make_ready(run, j.t, task_of(run, j.t))
+    end
+  end
 end

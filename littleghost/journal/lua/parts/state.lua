@@ -1,12 +1,24 @@
 -- Working state is a hash of JSON values; changes are operations, so parallel tools lose nothing.
+-- Whole numbers that Redis adds exactly; others are added as doubles.
+local function is_whole(text)
+  return #text <= 18 and text ~= '-0' and text:find('^%-?%d+$') ~= nil
+end
+
+local function increment(key, field, by)
+  local current = call('HGET', key, field) or '0'
+  if is_whole(current) and is_whole(by) then return call('HINCRBY', key, field, by) end
+  local sum = (tonumber(current) or 0) + (tonumber(by) or 0)
+  -- What is no JSON number (infinity) is not written.
+  if sum - sum == 0 then call('HSET', key, field, format('%.17g', sum)) end
+end
+
 local function change_state(key, op, field, value)
   if op == 'set' then
     call('HSET', key, field, value)
   elseif op == 'delete' then
     call('HDEL', key, field)
   elseif op == 'increment' then
-    local current = tonumber(call('HGET', key, field) or '0') or 0
-    call('HSET', key, field, format('%.17g', current + tonumber(value)))
+    increment(key, field, value)
   elseif op == 'append' then
     local current = call('HGET', key, field)
     if not current or current:sub(1, 1) ~= '[' or current:sub(2, 2) == ']' then

@@ -1,6 +1,6 @@
 -- Tasks: ready (a worker may take it), leased (a worker has it), wait (something must happen first).
 -- Header fields: k kind, p participant, q queue, s status, a attempts (the fencing token), w worker,
--- c child process, l times lost, at published (ms), n republished, x exclusive, i idempotent, j join.
+-- c child process, z the claim that took it, l times lost, at published (ms), n republished, x exclusive, i idempotent, j join.
 local ready = {}   -- what this script made ready: {run, tid, task}
 
 local function ref(run, tid) return run.id .. '|' .. tid end
@@ -28,8 +28,9 @@ local function make_ready(run, tid, task)
   ready[#ready + 1] = { run = run, tid = tid, task = task }
 end
 
-local function lease(run, tid, task, worker, child)
+local function lease(run, tid, task, worker, child, claim)
   task.s, task.w, task.c, task.a = 'leased', worker, child, (task.a or 0) + 1
+  task.z = claim
   save_task(run, tid, task)
   call('ZREM', P .. 'ready', ref(run, tid))
   call('SADD', P .. 'held:' .. worker, ref(run, tid))
@@ -40,7 +41,16 @@ end
 local function unlease(run, tid, task)
   call('SREM', P .. 'held:' .. task.w, ref(run, tid))
   call('HINCRBY', run.key, 'held', -1)
-  task.w, task.c = nil, nil
+  task.w, task.c, task.z = nil, nil, nil
+end
+
+-- Tell the worker of a leased task to stop; the note stays for a minute in case the message is lost.
+local function tell(run, tid, task, why)
+  call('PUBLISH', 'lg:control:' .. task.w,
+    cjson.encode({ run = run.id, task = tid, attempt = task.a, why = why }))
+  local notes = P .. 'control:' .. task.w
+  call('HSET', notes, ref(run, tid) .. '|' .. task.a, why)
+  call('EXPIRE', notes, 60)
 end
 
 -- Forget a task that is not leased, and let the next exclusive one go.
@@ -51,8 +61,11 @@ local function drop(run, tid, task)
   if task.x and get(run, 'xh') == tid then
     call('HDEL', run.key, 'xh')
     local nxt = call('LPOP', run.key .. ':x')
-    local waiting = nxt and task_of(run, nxt)
-    if waiting then make_ready(run, nxt, waiting) end
+    while nxt do
+      local waiting = task_of(run, nxt)
+      if waiting then return make_ready(run, nxt, waiting) end
+      nxt = call('LPOP', run.key .. ':x')
+    end
   end
 end
 

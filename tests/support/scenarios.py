@@ -1,0 +1,202 @@
+"""Runs to disturb: how each begins, what is done to it, and what is known of its end."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from littleghost.engine.call import _UNKNOWN_OUTCOME
+from littleghost.journal.record import RunRecord
+from littleghost.messages import Message
+from littleghost.run import Run
+from tests.support import cast
+from tests.support.checks import check_documented, check_journal
+from tests.support.fleet import KilledError
+from tests.support.world import World
+
+UNKNOWN = _UNKNOWN_OUTCOME
+
+
+@dataclass
+class End:
+    """How a run ended, in terms that do not depend on its id or on time."""
+
+    status: str
+    response: str
+    error: str
+    usage: dict[str, int]
+    events: Counter[str]
+    conversation: list[Any]
+    unknown: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One kind of run, or a few that belong together."""
+
+    name: str
+    begin: Callable[[World], list[str]]
+
+
+def enqueue(world: World, text: str, **fields: Any) -> str:
+    """Start a run, as a caller that tries again when it was cut off."""
+    run_id = f"{fields.get('session_id', 'own')}-{text.replace(' ', '-')}"
+    for _ in range(2):
+        try:
+            return cast.Clerk.enqueue(text, run_id=run_id, **fields).id
+        except KilledError:
+            # Whether the first call came through is not known; the second one says.
+            journal = world.caller.runtime.journal
+            for found in (run_id, *(f"{n:02d}-{run_id}" for n in range(world.partitions))):
+                if world.client.exists(journal.place(found)[0]):
+                    return found
+    raise AssertionError("a caller was cut off twice")
+
+
+def _plain(text: str) -> Callable[[World], list[str]]:
+    return lambda world: [enqueue(world, text)]
+
+
+def _session(world: World) -> list[str]:
+    first = enqueue(world, "parallel", session_id="s")
+    return [first, enqueue(world, "text", session_id="s")]
+
+
+def _in_second_turn(world: World, run_id: str) -> bool:
+    task = world.record(run_id).tasks.get("0-t1")
+    return task is not None and task["s"] == "leased"
+
+
+def _deadline(world: World) -> list[str]:
+    run_id = enqueue(world, "slow", deadline_at=timedelta(hours=1))
+
+    def expire() -> bool:
+        if not _in_second_turn(world, run_id):
+            return False
+        world.expire_deadline(run_id)
+        while world.record(run_id).status != "stopping":
+            world.keep()
+        return True
+
+    world.hooks["delta"] = expire
+    return [run_id]
+
+
+def _cancel(world: World) -> list[str]:
+    run_id = enqueue(world, "slow")
+
+    def cancel() -> bool:
+        if not _in_second_turn(world, run_id):
+            return False
+        while world.record(run_id).status != "stopping":
+            try:
+                Run(run_id).cancel("enough")
+            except KilledError:
+                continue
+        return True
+
+    world.hooks["delta"] = cancel
+    return [run_id]
+
+
+SCENARIOS = [
+    *(Scenario(name, _plain(name)) for name in ("text", "parallel", "exclusive", "error")),
+    Scenario("retry", _plain("retry one")),
+    Scenario("session", _session),
+    Scenario("deadline", _deadline),
+    Scenario("cancel", _cancel),
+]
+
+
+def end_of(world: World, run_id: str) -> End:
+    """Read how a run ended, and check all that must be true of every run."""
+    run = Run.get(run_id)
+    record = run.record
+    assert record.is_over
+    conversation = [Message.from_json(item) for item in world.caller.runtime.records.messages(record)]
+    unknown = _check_calls(world, record, conversation)
+    check_live_text(run)
+    stored = world.client.xrange(world.caller.runtime.journal.place(run_id)[0] + ":e")
+    return End(
+        status=record.status,
+        response=run.response,
+        error=run.error.code if run.error else "",
+        usage=run.usage.to_json(),
+        events=Counter(json.loads(fields["e"])["type"] for _, fields in stored),
+        conversation=[_told(message) for message in conversation],
+        unknown=unknown,
+    )
+
+
+def _told(message: Message) -> Any:
+    """Give a message; what an interrupted call did is left open."""
+    data = message.to_json()
+    for block in data["content"]:
+        if block["type"] == "tool_result":
+            block.pop("content")
+            block.pop("status")
+    return data
+
+
+def _check_calls(world: World, record: RunRecord, conversation: list[Message]) -> list[str]:
+    """Check effects against results; give the calls whose outcome the model was told is unknown."""
+    results = cast.results(conversation)
+    unknown: list[str] = []
+    recorded = 0
+    turn = -1
+    # What is older than the run was checked with the runs that it comes from.
+    base = int(world.client.hget(world.caller.runtime.journal.place(record.run_id)[0], "base") or 0)
+    for place, message in enumerate(conversation):
+        turn += message.role == "assistant" and place >= base
+        for index, use in enumerate(message.tool_uses):
+            if use.id not in results or use.name not in ("charge", "fetch", "exclusive"):
+                continue
+            effects = cast.EFFECTS[f"{record.run_id}:0-c{turn}.{index}"]
+            if use.name != "fetch":
+                assert effects <= 1, f"{use.name} took effect {effects} times"
+            if results[use.id] == UNKNOWN:
+                assert use.name != "fetch"
+                unknown.append(use.id)
+                continue
+            recorded += 1
+            if place < base:
+                continue
+            assert effects >= 1
+            assert results[use.id] == f"done {use.name} {use.input['n']}"
+    _check_state(world, record, recorded)
+    return unknown
+
+
+def _check_state(world: World, record: RunRecord, recorded: int) -> None:
+    state = world.caller.runtime.records.state(record)
+    assert len(state.get("c/order", [])) == recorded
+    assert sum(value for key, value in state.items() if key.startswith("t/")) == recorded
+
+
+def check_live_text(run: Run) -> None:
+    """Check that a reader of the live text ends up with what each turn said, nothing twice."""
+    text = ""
+    for event in run.events():
+        kind = event.inner_type
+        if kind in ("model_start", "model_retry"):
+            text = ""
+        elif kind == "text_delta":
+            text += event.text
+        elif kind == "model_stop":
+            message = Message.from_json(event.inner["data"]["response"]["message"])
+            assert text in (message.text, ""), f"a reader saw {text!r} for {message.text!r}"
+
+
+def play(world: World, scenario: Scenario, faults: Any = None) -> list[End]:
+    """Run a scenario with faults to its end, and check the journal."""
+    world.reset(faults)
+    run_ids = scenario.begin(world)
+    world.carry(*run_ids)
+    ends = [end_of(world, run_id) for run_id in run_ids]
+    check_journal(world.client, world.partitions)
+    check_documented(world.client)
+    return ends

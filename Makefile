@@ -12,6 +12,7 @@ QUESTION ?=
 MODEL ?=
 BASE_URL ?=
 PYTEST ?=
+export QUESTION MODEL BASE_URL
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check fix bench clean
@@ -20,8 +21,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/.ready-demo ## See an agent at work (QUESTION=…, MODEL=connection:id, BASE_URL=…)
-	@$(BIN)/littleghost demo $(if $(MODEL),--model '$(MODEL)') $(if $(BASE_URL),--base-url '$(BASE_URL)') \
-		$(if $(QUESTION),'$(QUESTION)')
+	@$(BIN)/littleghost demo $${MODEL:+--model "$$MODEL"} $${BASE_URL:+--base-url "$$BASE_URL"} -- "$$QUESTION"
 
 test: $(VENV)/.ready-dev ## Run all tests (PYTEST='-k name' for some)
 	$(BIN)/python -m pytest $(PYTEST)

@@ -10,7 +10,8 @@ from littleghost.assembly import Assembly
 from littleghost.engine.commands import ParticipantSpec, TaskSpec
 from littleghost.engine.decide import agent as decide
 from littleghost.engine.turn import TURNS
-from littleghost.errors import DefinitionError
+from littleghost.errors import DefinitionError, InvocationError
+from littleghost.json_values import check_json_mapping, clean_text
 from littleghost.providers.base import ToolSpec
 from littleghost.toolset import Declarations, Toolset, validate_declarations
 
@@ -67,6 +68,11 @@ class Agent(Assembly, abstract=True):
                 f"{name}.model is {cls.model!r}; use 'connection:model-id', a role name, a mapping "
                 "with provider and model, or a method"
             )
+        if isinstance(cls.model, Mapping):
+            try:
+                check_json_mapping(cast("object", cls.model), f"{name}.model")
+            except InvocationError as error:
+                raise DefinitionError(str(error)) from error
         if not (callable(cls.system_prompt) or isinstance(cls.system_prompt, str)):
             raise DefinitionError(f"{name}.system_prompt must be text or a method")
         for entry in cls.declarations().entries:
@@ -99,9 +105,10 @@ class Agent(Assembly, abstract=True):
         return [participant], [turn]
 
     def prompt_text(self) -> str:
-        """Give the system prompt of this run."""
+        """Give the system prompt of this run; a method that gives None wants none."""
         prompt = self.system_prompt
-        return str(prompt() if callable(prompt) else prompt)
+        text = prompt() if callable(prompt) else prompt
+        return "" if text is None else clean_text(str(text))
 
     def model_selection(self) -> str | Mapping[str, Any] | None:
         """Give the model of this run."""
@@ -124,4 +131,6 @@ class Agent(Assembly, abstract=True):
 
 
 def _told(value: Any) -> Any:
-    return f"method {value.__qualname__}" if callable(value) else value
+    if callable(value):
+        return f"method {getattr(value, '__qualname__', type(value).__qualname__)}"
+    return dict(cast("Mapping[str, Any]", value)) if isinstance(value, Mapping) else value

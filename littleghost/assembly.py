@@ -15,8 +15,8 @@ from littleghost import registry
 from littleghost.context import Binding
 from littleghost.engine.commands import ParticipantSpec, TaskSpec
 from littleghost.engine.perform import refuse_blocking
-from littleghost.errors import DefinitionError
-from littleghost.json_values import dumps
+from littleghost.errors import DefinitionError, InvocationError
+from littleghost.json_values import check_json_mapping, dumps
 from littleghost.limits import Limits
 from littleghost.messages import Message
 from littleghost.run import AsyncRunStream, Run, RunStream
@@ -97,7 +97,7 @@ class Assembly:
             return
         if cls._abstract:
             raise DefinitionError(f"{cls.__qualname__} is abstract; call a subclass of it")
-        if not _ID.fullmatch(cls.id()):
+        if not isinstance(cls.assembly_id, str) or not _ID.fullmatch(cls.id()):
             raise DefinitionError(
                 f"{cls.__qualname__}.assembly_id is {cls.id()!r}; use up to 64 lower-case letters, "
                 "digits, '_' and '-'"
@@ -108,6 +108,11 @@ class Assembly:
             raise DefinitionError(
                 f"{cls.__qualname__}.limits is {cls.limits!r}; use Limits(max_turns=…, …)"
             )
+        settings = cls.limits.model_settings
+        try:
+            check_json_mapping(settings, f"{cls.__qualname__}.limits: model_settings")
+        except InvocationError as error:
+            raise DefinitionError(str(error)) from error
         cls.check_definition()
         cls._checked = True
 
@@ -214,7 +219,7 @@ class Assembly:
     ) -> AsyncRunStream:
         """Start a run and watch it with `async for`; see `stream_ask`."""
         refuse_blocking(f"{cls.__qualname__}.astream_ask()")
-        return AsyncRunStream(start_run_async(cls, message, lane, fields))
+        return AsyncRunStream(lambda: start_run_async(cls, message, lane, fields))
 
 
 def derived_id(name: str) -> str:

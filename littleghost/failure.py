@@ -13,6 +13,14 @@ _MAX_DETAIL = 2_000
 _MAX_TRACEBACK = 16_000
 
 
+def _said(error: BaseException) -> str:
+    """Give an exception's own message; the code that says it may fail as well."""
+    try:
+        return str(error)
+    except Exception as trouble:  # noqa: BLE001 - an error about an error must not hide it
+        return f"(its message cannot be read: {type(trouble).__name__})"
+
+
 def _clean(text: str, limit: int) -> str:
     text = text.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")
     return text if len(text) <= limit else text[: limit // 2] + " … " + text[-limit // 2 :]
@@ -47,7 +55,7 @@ class Failure:
             code=error.code if isinstance(error, LittleGhostError) else "error",
             message=safe_message(error),
             type=type(error).__name__,
-            detail=_clean(str(error), _MAX_DETAIL),
+            detail=_clean(_said(error), _MAX_DETAIL),
             traceback=_clean("".join(lines), _MAX_TRACEBACK),
         )
 

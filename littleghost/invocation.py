@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Any, cast
@@ -11,8 +11,8 @@ from typing import Any, cast
 from littleghost.errors import InvocationError
 from littleghost.ids import check_run_id
 from littleghost.json_text import clean_text
-from littleghost.json_values import check_json_mapping
-from littleghost.messages import Document, Image, Message, Text
+from littleghost.json_values import check_json, check_json_mapping
+from littleghost.messages import ROLES, Block, Document, Image, Message, Text, block_from_json
 
 _ID_LENGTH = 256
 
@@ -105,8 +105,8 @@ def read_message(value: object) -> Message:
         InvocationError: It is blank, of the wrong role, or holds what a user cannot send.
     """
     try:
-        message = Message.from_json(value)
-    except InvocationError as error:
+        message = clean_message(Message.from_json(value), "message")
+    except (InvocationError, ValueError, TypeError) as error:
         raise InvocationError(f"message: {error}", field="message") from error
     if message.role != "user":
         raise InvocationError(
@@ -123,26 +123,50 @@ def read_message(value: object) -> Message:
     has_attachment = any(not isinstance(block, Text) for block in message.content)
     if not has_attachment and not message.text.strip():
         raise InvocationError("message is blank; say what the run is to do", field="message")
-    return clean_message(message)
+    return message
 
 
-def clean_message(message: Message) -> Message:
-    """Replace what is no valid text (lone surrogates, NUL) in a message."""
+def clean_message(message: Message, field: str) -> Message:
+    """Replace what is no valid text (lone surrogates, NUL) in a message.
+
+    Args:
+        field: The argument it came in, for error messages.
+
+    Raises:
+        InvocationError: It holds what has no JSON form.
+    """
+    if message.role not in ROLES:
+        raise InvocationError(f"unknown message role {message.role!r}", field=field)
+    # A message that the application built may hold anything, whatever its type says.
+    content = cast("Iterable[object]", message.content)
     blocks = tuple(
-        Text(clean_text(block.text)) if isinstance(block, Text) else block
-        for block in message.content
+        _clean_block(block_from_json(block), f"{field}.content[{index}]")
+        for index, block in enumerate([content] if isinstance(content, str) else content)
     )
-    return Message(message.role, blocks, message.metadata)
+    metadata = message.metadata and check_json_mapping(message.metadata, f"{field}.metadata")
+    return Message(message.role, blocks, metadata)
+
+
+def _clean_block(block: Block, where: str) -> Block:
+    if isinstance(block, Text) and type(block.text) is str:
+        return Text(clean_text(block.text))
+    if isinstance(block, Image | Document) and isinstance(block.data, bytes):
+        # The data itself is text of our own making, and may be long.
+        shape = check_json({**replace(block, data=b"").to_json()}, where=where)
+        return replace(cast("Image | Document", block_from_json(shape)), data=block.data)
+    return block_from_json(check_json(block.to_json(), where=where))
 
 
 def _read_history(value: object) -> tuple[Message, ...]:
-    if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
+    if value is None:
+        return ()
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
         raise InvocationError("history must be a list of messages", field="history")
     messages: list[Message] = []
     for index, item in enumerate(cast("Iterable[object]", value)):
         try:
-            messages.append(clean_message(Message.from_json(item)))
-        except InvocationError as error:
+            messages.append(clean_message(Message.from_json(item), "message"))
+        except (InvocationError, ValueError, TypeError) as error:
             raise InvocationError(f"history[{index}]: {error}", field="history") from error
     return tuple(messages)
 
@@ -174,7 +198,12 @@ def read_deadline(value: object, now: datetime) -> datetime | None:
                 f"deadline_at {value!r:.80} is no ISO 8601 time", field="deadline_at"
             ) from error
     if isinstance(value, timedelta):
-        value = now + value
+        try:
+            value = now + value
+        except OverflowError as error:
+            raise InvocationError(
+                f"deadline_at is {value!r} from now, which no calendar has", field="deadline_at"
+            ) from error
     if not isinstance(value, datetime):
         raise InvocationError(
             f"deadline_at must be a time, ISO 8601 text or a timedelta, not {type(value).__name__}",
@@ -193,7 +222,7 @@ def read_deadline(value: object, now: datetime) -> datetime | None:
 
 
 def _checked(rest: dict[str, Any], name: str) -> Mapping[str, Any]:
-    return MappingProxyType(check_json_mapping(rest.pop(name, None) or {}, name))
+    return MappingProxyType(check_json_mapping(rest.pop(name, None), name))
 
 
 def read_invocation(message: object, values: Mapping[str, Any], now: datetime) -> Invocation:
@@ -219,7 +248,7 @@ def read_invocation(message: object, values: Mapping[str, Any], now: datetime) -
     run_id = rest.pop("run_id", None)
     return Invocation(
         message=read_message(message),
-        history=_read_history(rest.pop("history", None) or ()),
+        history=_read_history(rest.pop("history", None)),
         settings=_checked(rest, "settings"),
         context=_checked(rest, "context"),
         metadata=_checked(rest, "metadata"),

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
 from littleghost.engine.perform import refuse_blocking
-from littleghost.errors import CancelledError, RunNotFoundError
+from littleghost.errors import CancelledError, InvocationError, RunNotFoundError
 from littleghost.events import StreamEvent
 from littleghost.failure import Failure
+from littleghost.ids import check_run_id
 from littleghost.invocation import Invocation
 from littleghost.journal.record import RunRecord
 from littleghost.messages import Message
@@ -36,9 +37,16 @@ class Run:
     def get(cls, run_id: str) -> Run:
         """Find a run by its id.
 
+        Args:
+            run_id: Any text; one that no run can have is simply not found.
+
         Raises:
             RunNotFoundError: There is none, or it has expired.
         """
+        try:
+            check_run_id(run_id)
+        except InvocationError as error:
+            raise RunNotFoundError(f"no run {run_id!r:.80}: no id looks like this") from error
         return cls(run_id).refresh()
 
     def __repr__(self) -> str:
@@ -251,14 +259,12 @@ class AsyncRunStream:
         run: The run; None before the iteration.
     """
 
-    def __init__(self, starting: Coroutine[Any, Any, Run]) -> None:
-        self._starting: Coroutine[Any, Any, Run] | None = starting
+    def __init__(self, start: Callable[[], Coroutine[Any, Any, Run]]) -> None:
+        self._start = start
         self.run: Run | None = None
 
     async def __aiter__(self) -> AsyncIterator[StreamEvent]:
-        if self._starting is not None:
-            starting, self._starting = self._starting, None
-            self.run = await starting
-        assert self.run is not None
+        if self.run is None:
+            self.run = await self._start()
         async for event in self.run.events_async(need_worker=True):
             yield event

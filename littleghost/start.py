@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from littleghost import registry
 from littleghost.context import Binding
-from littleghost.engine.call import CONTEXT_STATE
 from littleghost.engine.commands import Emit
-from littleghost.engine.view import RunView
+from littleghost.engine.view import CONTEXT_STATE, RunView
 from littleghost.errors import DefinitionError, InvocationError
 from littleghost.ids import place_run
 from littleghost.invocation import Invocation, read_invocation

@@ -84,8 +84,7 @@ class BrokerPublisher:
         self._declared.clear()
         if connection is not None:
             try:
-                # kombu's types do not know the method.
-                cast("Any", connection).collapse(socket_timeout=TIMEOUT_S)
+                cast("Any", connection).collect(socket_timeout=TIMEOUT_S)
             except (OSError, KombuError):
                 logger.debug("broken broker connection did not close", exc_info=True)
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
+import sys
+from pathlib import Path
 
 import click
 
@@ -17,16 +20,16 @@ OPENROUTER_API_KEY, or say --model connection:model-id (--base-url for a server 
 _NEXT = """
 Where to look next
   the agent:       {path}
-  ask it more:     littleghost demo "What about order 502, and how do I get an invoice?"
-  your own agent:  littleghost run my_module:MyAgent "…"
+  ask it more:     {me} demo "What about order 502, and how do I get an invoice?"
+  your own agent:  {me} run my_module:MyAgent "…"
   a fleet:         export LITTLEGHOST_REDIS_URL=redis://127.0.0.1:6379/0
-                   littleghost worker all -A littleghost.demo.support &
-                   littleghost demo --fleet"""
+                   {me} worker all -A littleghost.demo.support &
+                   {me} demo --fleet"""
 _NEXT_FLEET = """
 Where to look next
-  this run:        littleghost show {run}
-  all runs:        littleghost runs
-  the fleet:       littleghost doctor"""
+  this run:        {me} show {run}
+  all runs:        {me} runs
+  the fleet:       {me} doctor"""
 
 
 @verb("demo")
@@ -64,9 +67,17 @@ def command(
     )
     code = follow(run, options, need_worker=True)
     if not options.as_json:
-        text = _NEXT_FLEET.format(run=run.id) if fleet else _NEXT.format(path=support.__file__)
-        say(text)
+        next_steps = _NEXT_FLEET if fleet else _NEXT
+        say(next_steps.format(run=run.id, path=support.__file__, me=_called()))
     return code
+
+
+def _called() -> str:
+    """Give what to type for this command: its name when the shell finds it, else its path."""
+    name = Path(sys.argv[0]).name
+    if shutil.which(name) and name == "littleghost":
+        return name
+    return sys.argv[0] if name == "littleghost" else "littleghost"
 
 
 def _choose_place(options: Options, fleet: bool) -> None:

@@ -38,8 +38,7 @@ def follow(run: Run, options: Options, *, after: int = 0, need_worker: bool) -> 
         else:
             _watch(run, progress, after, need_worker)
     except KeyboardInterrupt:
-        note(ended_note(run))
-        return exits.INTERRUPTED
+        return leave(run)
     status, failure = run.status, run.error
     if not options.as_json:
         say(_summary(run, progress))
@@ -48,14 +47,20 @@ def follow(run: Run, options: Options, *, after: int = 0, need_worker: bool) -> 
     return exits.of_run(status, failure.code if failure else "")
 
 
-def ended_note(run: Run) -> str:
-    """Say what becomes of a run whose watcher leaves, and how to stop it."""
+def leave(run: Run) -> int:
+    """Stop watching a run that goes on; say how to come back to it and how to stop it.
+
+    A run in this process's own worker cannot go on without it, so it is cancelled.
+    """
     if runtime().is_embedded:
-        return f"\nrun {run.id} ends with this process: its Redis was a private one"
-    return (
-        f"\ndetached; the run goes on.\n  watch it again:  littleghost tail {run.id}\n"
-        f"  stop it:         littleghost cancel {run.id}"
-    )
+        run.cancel("its process was interrupted")
+        note(f"\ncancelled {run.id}: it cannot outlive this process, whose Redis is a private one")
+    else:
+        note(
+            f"\ndetached; the run goes on.\n  watch it again:  littleghost tail {run.id}\n"
+            f"  stop it:         littleghost cancel {run.id}"
+        )
+    return exits.INTERRUPTED
 
 
 def choose_view() -> PlainView | LiveView:

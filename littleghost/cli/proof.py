@@ -13,7 +13,6 @@ from littleghost.cli.checks import Check
 from littleghost.cli.find import SEARCHED
 
 if TYPE_CHECKING:
-    from littleghost.journal.record import RunRecord
     from littleghost.wiring import Runtime
 
 VIOLATORS_SHOWN = 20
@@ -22,42 +21,42 @@ VIOLATORS_SHOWN = 20
 def prove_runs(work: Runtime) -> list[Check]:
     """Look at every unfinished run; nothing is changed."""
     indexed = work.records.live()
-    alive = work.workers.alive()
+    workers = work.workers.list()
+    served = {queue for worker in workers for queue in worker.queues}
     verdicts: dict[str, int] = {}
     found: list[Check] = []
     for run_id in indexed:
         verdict = work.keeper.audit(run_id, mend=False)
         verdicts[verdict] = verdicts.get(verdict, 0) + 1
-        problem = _problem(work, run_id, verdict, alive)
-        if problem is not None:
-            found.append(problem)
+        if verdict == "abandoned":
+            found.append(Check("run", "fail", f"{run_id}: nothing is left that could move it on"))
+        elif verdict in ("ready", "leased"):
+            found += _held_up(work, run_id, served)
     found += _missing(work, set(indexed))
-    failed = [check for check in found if check.status == "fail"]
+    found.sort(key=lambda check: check.status != "fail")
+    failed = sum(check.status == "fail" for check in found)
     counts = ", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items()))
-    summary = f"{len(indexed)} unfinished runs ({counts or 'none'}), {len(failed)} cannot end"
+    summary = f"{len(indexed)} unfinished runs ({counts or 'none'}), {failed} cannot end"
     cure = "the keeper mends them within a minute; if they stay, report them" if failed else ""
     return [Check("runs", "fail" if failed else "ok", summary, cure), *found[:VIOLATORS_SHOWN]]
 
 
-def _problem(work: Runtime, run_id: str, verdict: str, alive: Collection[str]) -> Check | None:
-    if verdict == "abandoned":
-        return Check("run", "fail", f"{run_id}: nothing is left that could move it on")
-    if verdict != "leased":
-        return None
+def _held_up(work: Runtime, run_id: str, served: Collection[str]) -> list[Check]:
+    """Find a run that could go on if there were workers for it."""
     record = work.records.find(run_id)
-    if record is None or record.is_over or _holders(record) & set(alive) or alive:
-        # With any worker alive, one of them is the keeper and takes back what the dead ones held.
-        return None
-    return Check(
-        "run",
-        "warn",
-        f"{run_id}: its worker is gone and no other is there to take its task back",
-        "start a worker (littleghost worker all -A my.module)",
-    )
-
-
-def _holders(record: RunRecord) -> set[str]:
-    return {str(task["w"]) for task in record.tasks.values() if task.get("w")}
+    if record is None or record.is_over:
+        return []
+    cure = "start one (littleghost worker all -A my.module)"
+    queues = {str(task["q"]) for task in record.tasks.values() if task.get("s") == "ready"}
+    found = [
+        Check("run", "warn", f"{run_id}: waits in {queue}, which no live worker serves", cure)
+        for queue in sorted(queues - set(served))
+    ]
+    # With any worker alive, one of them is the keeper and takes back what the dead ones held.
+    if not served and any(task.get("w") for task in record.tasks.values()):
+        detail = f"{run_id}: its worker is gone and no other is there to take its task back"
+        found.append(Check("run", "warn", detail, cure))
+    return found
 
 
 def _missing(work: Runtime, indexed: Collection[str]) -> list[Check]:

@@ -14,7 +14,7 @@ import click
 from littleghost.cli import exits
 from littleghost.cli.facts import run_facts
 from littleghost.cli.find import find_assembly
-from littleghost.cli.follow import ended_note, follow
+from littleghost.cli.follow import follow, leave
 from littleghost.cli.options import NO_REDIS, Options, verb
 from littleghost.cli.output import json_line, note, say
 from littleghost.errors import ConfigurationError
@@ -123,8 +123,7 @@ def _answer(run: Run, options: Options) -> int:
     try:
         run.wait(need_worker=True)
     except KeyboardInterrupt:
-        note(ended_note(run))
-        return exits.INTERRUPTED
+        return leave(run)
     failure = run.error
     if options.as_json:
         json_line(run_facts(run.record))

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, cast
 
-from littleghost.context import Binding, RunContext
 from littleghost.engine.commands import Command
 from littleghost.engine.decide import agent as decide
 from littleghost.engine.ports import Collaborators, Lease, RunningAgent
 from littleghost.engine.timeout import call_within
-from littleghost.engine.view import view_of
-from littleghost.errors import ToolError
+from littleghost.engine.view import (
+    CONTEXT_STATE,
+    TOOL_STATE,
+    binding_of,
+    opened_tools,
+    state_of,
+)
+from littleghost.errors import CleanupError, ToolError
 from littleghost.messages import ToolUse, block_from_json
 from littleghost.providers.base import CallControl
 from littleghost.state import State
+from littleghost.tool_output import ToolOutcome
 
 _UNKNOWN_OUTCOME = (
     "The outcome of this call is unknown: the worker that ran it died before it could say how it "
     "ended. It may or may not have taken effect, and it was not repeated."
 )
-# Where a participant's working state keeps what all its tools share, and what one tool keeps.
-CONTEXT_STATE, TOOL_STATE = "c/", "t/"
 _LOST = "This call could not be finished: the workers that ran it died {times} times."
 
 
@@ -48,50 +51,40 @@ class Call:
         self._control.check()
         if self._use.error is not None:
             return self._done(f"Invalid tool input: {self._use.error}", "error")
-        return self._run()
+        try:
+            return self._run()
+        except CleanupError as error:
+            return decide.fail(error)
+        except ToolError as error:
+            return self._failed(str(error), error)
+        except Exception:
+            raise
+        except BaseException as error:  # noqa: BLE001 - see below
+            # Such as SystemExit, or a coroutine's cancellation: a tool must not end the worker's
+            # process, nor leave its task without a result.
+            return self._failed(f"Tool failed ({type(error).__name__})", error)
 
     def _run(self) -> list[Command]:
         lease = self._lease
-        view = view_of(lease)
-        shared = self._state(CONTEXT_STATE)
+        binding = binding_of(lease, self._control)
         own_prefix = f"{TOOL_STATE}{self._use.name}/"
-        own = self._state(own_prefix)
-        context = RunContext(state=shared, metadata=view.invocation.metadata, control=self._control)
-        binding = Binding(
-            run=view,
-            invocation=view.invocation,
-            context=context,
-            state=own,
-            idempotency_key=f"{lease.run_id}:{lease.task_id}",
-            control=self._control,
-        )
+        own = state_of(lease, own_prefix)
+        binding = binding.with_(state=own, idempotency_key=f"{lease.run_id}:{lease.task_id}")
         agent = cast("RunningAgent", self._env.assemblies.lookup(lease.assembly).bind(binding))
         limit = agent.limits.max_tool_result_tokens
-        try:
-            with agent.toolset() as toolset:
-                tool = toolset.build(self._use.name, binding.with_(agent=agent))
-                outcome = call_within(
-                    lambda: tool.execute(self._use.input, max_result_tokens=limit),
-                    tool.timeout_s,
-                    self._control.cut,
-                )
-        except ToolError as error:
-            return self._done(str(error), "error")
-        except SystemExit:
-            # A tool must not end the worker's process, nor leave its task without a result.
-            return self._done("Tool failed (SystemExit)", "error")
+        with opened_tools(agent) as toolset:
+            tool = toolset.build(self._use.name, binding.with_(agent=agent))
+            outcome = call_within(
+                lambda: tool.execute(self._use.input, max_result_tokens=limit),
+                tool.timeout_s,
+                self._control.cut,
+            )
+        shared = binding.context.state
         operations = [*_named(CONTEXT_STATE, shared), *_named(own_prefix, own)]
         return self._done(outcome.content, outcome.status, operations)
 
-    def _state(self, prefix: str) -> State:
-        """Give the part of the participant's working state whose keys begin with a prefix."""
-        return State(
-            {
-                key.removeprefix(prefix): json.loads(value)
-                for key, value in self._lease.working.items()
-                if key.startswith(prefix)
-            }
-        )
+    def _failed(self, text: str, error: BaseException) -> list[Command]:
+        return self._done(ToolOutcome.failure(text, error).content, "error")
 
     def _done(self, content: str, status: str, operations: Any = ()) -> list[Command]:
         return decide.call_done(self._lease.task_id, self._use, content, status, operations)

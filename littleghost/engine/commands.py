@@ -63,9 +63,15 @@ class ParticipantSpec:
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """Append records to the participant's list: messages for an agent, results for a composite."""
+    """Append records to the participant's list: messages for an agent, results for a composite.
+
+    Attributes:
+        records: As the journal keeps them, JSON.
+        values: The same as the process works with them.
+    """
 
     records: tuple[str, ...]
+    values: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from littleghost.context import Binding
 from littleghost.engine.commands import Command, SetText
 from littleghost.engine.decide import agent as decide
 from littleghost.engine.decide.agent import AgentState, CallPlan
 from littleghost.engine.ports import Collaborators, Lease, LiveWriter, RunningAgent, UseIds
-from littleghost.engine.view import view_of
-from littleghost.errors import ControlError, LittleGhostError, ProtocolError, ToolError
+from littleghost.engine.view import binding_of, opened_tools
+from littleghost.errors import (
+    CleanupError,
+    ControlError,
+    LittleGhostError,
+    ProtocolError,
+    ToolError,
+)
 from littleghost.messages import Message, Reasoning, Text, ToolUse, system
 from littleghost.providers.base import CallControl, ModelRequest, ModelResponse
 from littleghost.toolset import Toolset
@@ -49,15 +54,26 @@ class Turn:
         Raises:
             TurnCutError: The run is being stopped, or the worker is.
         """
+        try:
+            return self._perform()
+        except CleanupError as error:
+            return decide.fail(error)
+        except Exception:
+            raise
+        except BaseException as error:  # noqa: BLE001 - see below
+            # Such as SystemExit, or a coroutine's cancellation, out of the application's code: it
+            # must not end the worker's process, nor leave its task without an outcome.
+            return decide.fail(error)
+
+    def _perform(self) -> list[Command]:
         lease = self._lease
         state = AgentState.from_json(lease.state)
-        view = view_of(lease)
-        binding = Binding(run=view, invocation=view.invocation, control=self._control)
+        binding = binding_of(lease, self._control)
         agent = cast("RunningAgent", self._env.assemblies.lookup(lease.assembly).bind(binding))
         stopped = decide.before_turn(state, agent.limits)
         if stopped:
             return stopped
-        with agent.toolset() as toolset:
+        with opened_tools(agent) as toolset:
             return self._take(agent, toolset, state)
 
     def _take(self, agent: RunningAgent, toolset: Toolset, state: AgentState) -> list[Command]:
@@ -71,7 +87,9 @@ class Turn:
             raise TurnCutError(error, "".join(self._text)) from error
         except LittleGhostError as error:
             return [*writer.rest(), *self._failed(error, agent)]
-        response = replace(response, message=self._normal(response.message))
+        message = self._normal(response.message)
+        if message is not response.message:
+            response = replace(response, message=message)
         return [
             *writer.rest(),
             *decide.turn_done(

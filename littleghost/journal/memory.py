@@ -73,10 +73,9 @@ class Memories:
         if "f" in plan.fields or ("done" in plan.fields and lease.participant == "0"):
             self.forget(lease.run_id)
             return
-        records = [plan.payload_at(index) for index in plan.fields.get("m", ())]
-        if records:
-            start = len(lease.records)
-            self.extend(lease.run_id, lease.memory, lease.participant, start, records)
+        if plan.appended:
+            lease.records.extend(plan.appended)
+            self._grow(lease.run_id, lease.memory, sum(map(len, plan.payloads)))
 
     def forget(self, run_id: str) -> None:
         """Forget a run."""

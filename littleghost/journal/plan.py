@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from functools import singledispatchmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from littleghost.engine import commands
@@ -12,9 +11,11 @@ from littleghost.engine.commands import Command, Join, ParticipantSpec, TaskSpec
 from littleghost.usage import Usage
 
 
-def dumps(value: object) -> str:
-    """Write compact JSON that is valid everywhere: no NaN, no escapes it does not need."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+# Compact JSON that is valid everywhere: no NaN, no escapes it does not need. One encoder for all:
+# making one is most of the cost of `json.dumps`.
+dumps: Callable[[object], str] = json.JSONEncoder(
+    separators=(",", ":"), ensure_ascii=False, allow_nan=False
+).encode
 
 
 class Plan:
@@ -32,17 +33,14 @@ class Plan:
         """
         self.fields: dict[str, Any] = {}
         self.payloads: list[str] = []
-        self._participant = participant
+        self.appended: list[Any] = []
+        self.participant = participant
         self._first = first_index
 
     def payload(self, text: str) -> int:
         """Add a payload and give its index in the script."""
         self.payloads.append(text)
         return self._first + len(self.payloads) - 1
-
-    def payload_at(self, index: int) -> str:
-        """Give the payload that the script finds at an index."""
-        return self.payloads[index - self._first]
 
     def arguments(self) -> list[str]:
         """Give the plan's JSON and the payloads."""
@@ -53,69 +51,18 @@ class Plan:
         for item in items:
             self.add(item)
 
-    def _list(self, name: str) -> list[Any]:
+    def list(self, name: str) -> list[Any]:
+        """Give a list of the plan, begun when it is first needed."""
         return self.fields.setdefault(name, [])
 
-    @singledispatchmethod
     def add(self, command: Command) -> None:
         """Add one command."""
-        raise TypeError(f"{command!r} is not a command the journal knows")
+        _ADD[type(command)](self, command)
 
-    @add.register
-    def _(self, command: commands.Append) -> None:
-        self._list("m").extend(self.payload(record) for record in command.records)
-
-    @add.register
-    def _(self, command: commands.SetState) -> None:
-        self.fields["st"] = self.payload(dumps(command.state))
-
-    @add.register
-    def _(self, command: commands.Start) -> None:
-        self.start(command.participants, command.tasks, command.joins)
-
-    @add.register
-    def _(self, command: commands.RecordResult) -> None:
-        self.fields["r"] = self.payload(command.record)
-
-    @add.register
-    def _(self, command: commands.AddUsage) -> None:
-        # Read again, since a provider of the application's own may count with anything.
-        self.fields["u"] = Usage.from_json(command.usage.to_json()).to_json()
-
-    @add.register
-    def _(self, command: commands.ChangeState) -> None:
-        self._list("o").extend(
-            [
-                item["op"],
-                item["key"],
-                self.payload(dumps(item.get("by" if item["op"] == "increment" else "value"))),
-            ]
-            for item in command.operations
-        )
-
-    @add.register
-    def _(self, command: commands.SetText) -> None:
-        self.fields["x"] = self.payload(command.text)
-
-    @add.register
-    def _(self, command: commands.TryAgain) -> None:
-        self.fields["again"] = {
-            "delay": max(1, round(command.delay_s * 1000)),
-            "h": {"f": command.failures},
-        }
-
-    @add.register
-    def _(self, command: commands.Complete) -> None:
-        self.fields["done"] = self.payload(dumps(command.result))
-
-    @add.register
-    def _(self, command: commands.Fail) -> None:
-        self.fields["f"] = ["failed", self.payload(dumps(command.error))]
-
-    @add.register
-    def _(self, command: commands.Emit) -> None:
-        name = "l" if command.live else "e"
-        self._list(name).append(self.payload(stored_event(command, self._participant)))
+    def append(self, command: commands.Append) -> None:
+        """Add records of the participant's list."""
+        self.list("m").extend([self.payload(record) for record in command.records])
+        self.appended.extend(command.values)
 
     def start(
         self,
@@ -125,9 +72,9 @@ class Plan:
     ) -> None:
         """Add what is to be started."""
         for participant in participants:
-            self._list("p").append(self._participant_header(participant))
+            self.list("p").append(self._participant_header(participant))
         for join in joins:
-            self._list("j").append(
+            self.list("j").append(
                 {
                     "id": join.id,
                     "p": join.participant,
@@ -137,7 +84,7 @@ class Plan:
                 }
             )
         for task in tasks:
-            self._list("t").append(self._task_header(task))
+            self.list("t").append(self._task_header(task))
 
     def _participant_header(self, spec: ParticipantSpec) -> dict[str, Any]:
         header: dict[str, Any] = {
@@ -189,3 +136,69 @@ def stored_event(command: commands.Emit, participant: str) -> str:
 def live_event(kind: str, participant: str, data: Mapping[str, Any]) -> str:
     """Write a live event, such as a text delta, as the log keeps it."""
     return dumps({"type": kind, "p": participant, "d": data})
+
+
+def _set_state(plan: Plan, command: commands.SetState) -> None:
+    plan.fields["st"] = plan.payload(dumps(command.state))
+
+
+def _start(plan: Plan, command: commands.Start) -> None:
+    plan.start(command.participants, command.tasks, command.joins)
+
+
+def _record_result(plan: Plan, command: commands.RecordResult) -> None:
+    plan.fields["r"] = plan.payload(command.record)
+
+
+def _add_usage(plan: Plan, command: commands.AddUsage) -> None:
+    # Read again, since a provider of the application's own may count with anything.
+    plan.fields["u"] = Usage.from_json(command.usage.to_json()).to_json()
+
+
+def _change_state(plan: Plan, command: commands.ChangeState) -> None:
+    plan.list("o").extend(
+        [item["op"], item["key"], plan.payload(dumps(item.get(_OPERAND[item["op"]])))]
+        for item in command.operations
+    )
+
+
+# What each operation on working state works with.
+_OPERAND = {"set": "value", "append": "value", "increment": "by", "delete": "value"}
+
+
+def _set_text(plan: Plan, command: commands.SetText) -> None:
+    plan.fields["x"] = plan.payload(command.text)
+
+
+def _try_again(plan: Plan, command: commands.TryAgain) -> None:
+    delay_ms = max(1, round(command.delay_s * 1000))
+    plan.fields["again"] = {"delay": delay_ms, "h": {"f": command.failures}}
+
+
+def _complete(plan: Plan, command: commands.Complete) -> None:
+    plan.fields["done"] = plan.payload(dumps(command.result))
+
+
+def _fail(plan: Plan, command: commands.Fail) -> None:
+    plan.fields["f"] = ["failed", plan.payload(dumps(command.error))]
+
+
+def _emit(plan: Plan, command: commands.Emit) -> None:
+    plan.list("l" if command.live else "e").append(
+        plan.payload(stored_event(command, plan.participant))
+    )
+
+
+_ADD: dict[type, Callable[[Plan, Any], None]] = {
+    commands.Append: Plan.append,
+    commands.SetState: _set_state,
+    commands.Start: _start,
+    commands.RecordResult: _record_result,
+    commands.AddUsage: _add_usage,
+    commands.ChangeState: _change_state,
+    commands.SetText: _set_text,
+    commands.TryAgain: _try_again,
+    commands.Complete: _complete,
+    commands.Fail: _fail,
+    commands.Emit: _emit,
+}

@@ -24,6 +24,7 @@ class RunRecord:
         events: How many events there are.
         ready: Queue and age in seconds of each task that waits for a worker.
         waits_for_session: Whether an earlier run of the session goes first.
+        last_record: Index of the root's last record when the run ended; -1 is the newest.
     """
 
     run_id: str
@@ -42,6 +43,7 @@ class RunRecord:
     tasks: Mapping[str, Mapping[str, Any]]
     participants: Mapping[str, Mapping[str, Any]]
     waits_for_session: bool
+    last_record: int
     fingerprint: str
 
     @property
@@ -93,6 +95,7 @@ def parse_record(run_id: str, fields: Mapping[str, str]) -> RunRecord:
         tasks=tasks,
         participants=participants,
         waits_for_session="sw" in fields,
+        last_record=int(fields.get("last", -1)),
         fingerprint=fields.get("fp", ""),
     )
 
@@ -113,7 +116,8 @@ class Records:
     def messages(self, record: RunRecord, participant: str = "0") -> list[Any]:
         """Read the records of a participant's list that the run saw, JSON values."""
         header = record.participants[participant]
-        rows = guarded(lambda: self._client.lrange(header["m"], 0, self._end(record)))
+        end = self._end(record, participant)
+        rows = guarded(lambda: self._client.lrange(header["m"], 0, end))
         return [json.loads(row) for row in cast("Sequence[str]", rows)]
 
     def message(self, record: RunRecord, index: int, participant: str = "0") -> Any:
@@ -155,7 +159,9 @@ class Records:
         return [(name.partition("|")[0], name.partition("|")[2]) for name in names]
 
     @staticmethod
-    def _end(record: RunRecord) -> int:
+    def _end(record: RunRecord, participant: str) -> int:
         """Where the run's part of a session's conversation ends; -1 is the end of the list."""
         result = record.result or {}
-        return int(result["message"]) if "message" in result else -1
+        if "message" in result and result.get("participant", "0") == participant:
+            return int(result["message"])
+        return record.last_record if participant == "0" else -1

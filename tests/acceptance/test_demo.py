@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any, ClassVar
 
 import pytest
 
@@ -62,10 +65,58 @@ def test_a_base_url_needs_a_model() -> None:
     assert "--model" in done.stderr
 
 
+class _Model(BaseHTTPRequestHandler):
+    """A model server that says one word."""
+
+    asked: ClassVar[list[dict[str, Any]]] = []
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.asked.append({"path": self.path, **json.loads(body)})
+        delta = {
+            "choices": [{"index": 0, "delta": {"content": "Certainly."}, "finish_reason": None}]
+        }
+        end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+        lines = "".join(f"data: {json.dumps(event)}\n\n" for event in (delta, end))
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write((lines + "data: [DONE]\n\n").encode())
+
+    def log_message(self, *arguments: object) -> None:
+        del arguments
+
+
 def test_a_real_model_is_asked_where_it_is() -> None:
-    done = littleghost(
-        "demo", "--model", "tiny", "--base-url", "http://127.0.0.1:9/v1", "--json", timeout_s=110
-    )
-    assert done.returncode == 1
-    last = json.loads(done.stdout.splitlines()[-1])
-    assert last["type"] == "run_error"
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Model)
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        url = f"http://127.0.0.1:{server.server_port}/v1"
+        done = littleghost("demo", "--model", "tiny-1", "--base-url", url, "Hello?")
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+    assert done.returncode == 0, done.stderr
+    assert "Certainly." in done.stdout
+    assert "scripted" not in done.stdout
+    asked = _Model.asked[0]
+    assert (asked["path"], asked["model"]) == ("/v1/chat/completions", "tiny-1")
+    assert {tool["function"]["name"] for tool in asked["tools"]} == {
+        "order_status",
+        "help_center_lookup",
+    }
+
+
+def test_ctrl_c_ends_it_at_once() -> None:
+    command = [*CLI, "run", "tests.acceptance.shop:SlowAgent", "hi"]
+    terminal = Terminal(command, environment())
+    try:
+        terminal.read_until(lambda text: "writes" in text, "text streams")
+        terminal.interrupt()
+        assert terminal.end(20) == 130
+    finally:
+        terminal.close()
+    assert "cancelled" in terminal.output

@@ -77,7 +77,9 @@ def test_nothing_configured_is_said_with_the_cure() -> None:
 def test_a_run_that_nothing_could_move_is_named(place: Place) -> None:
     detached = littleghost("run", f"{SHOP}:EchoAgent", "hi", "--detach", env=place.env)
     run_id = detached.stdout.strip()
-    assert littleghost("doctor", "--runs", env=place.env).returncode == 0
+    waiting = littleghost("doctor", "--runs", env=place.env)
+    assert waiting.returncode == 0
+    assert f"{run_id}: waits in lg.turns, which no live worker serves" in waiting.stdout
     # Lose what should have moved it on.
     for key in place.client.scan_iter("lg:{*}:ready"):
         place.client.delete(key)

@@ -22,14 +22,14 @@ USAGE = Usage(input=10, output=5, reasoning=1)
 
 def at(place: str) -> bool:
     """Tell the running world that the work has come to a place; true when it is to wait there."""
-    return any([hook(place) for hook in HOOKS])
+    answers = [hook(place) for hook in HOOKS]
+    return any(answers)
 
 
 class Traced(Tool):
     """Base of the tools: leaves a trace in `EFFECTS`."""
 
     description = "Leaves a trace."
-    input_schema = {"type": "object"}
 
     def call(self, input: dict[str, Any]) -> str:
         at("tool before")

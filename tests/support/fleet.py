@@ -1,7 +1,7 @@
 """Workers without Celery: runtimes whose every journal operation goes through a tap.
 
-A tap sees each script call before and after it ran, so that a test can kill a worker there, send the
-call again, or lose what it published. A killed worker does nothing any more.
+A tap sees each script call before and after it ran, so that a test can kill a worker there, send
+the call again, or lose what it published. A killed worker does nothing any more.
 """
 
 from __future__ import annotations
@@ -152,6 +152,10 @@ class Worker:
         self.runtime.running._tasks.clear()
         keeper = self.runtime.keeper
         keeper._had_trouble, keeper._reclaim_after = False, 0.0
+
+    def rename(self, name: str) -> None:
+        """Become another worker; each process has a name of its own."""
+        self.name = self.runtime.journal.worker_id = name
 
     def register(self, client: redis.Redis) -> None:
         """Stand in the register of live workers for as long as it lives."""

@@ -1,7 +1,7 @@
 """A deterministic world: one thread, no clock. It pops messages and has workers perform them.
 
-Every journal operation, and every place a model or tool says it has come to, is numbered. A fault is
-put at a number; the same run then goes through the same numbers up to there.
+Every journal operation, and every place a model or tool says it has come to, is numbered. A fault
+is put at a number; the same run then goes through the same numbers up to there.
 """
 
 from __future__ import annotations
@@ -73,6 +73,7 @@ class World:
         self.faults, self.operations, self._turn = dict(faults or {}), [], 0
         self.hooks.clear()
         for worker in (self.caller, *self.workers):
+            worker.rename(worker.name.partition(".")[0])
             worker.reset(self)
         for worker in self.workers:
             worker.register(self.client)
@@ -167,11 +168,14 @@ class World:
     def living(self) -> list[Worker]:
         """Give the workers that were not killed; a new one comes when all were."""
         found = [worker for worker in self.workers if worker.is_alive]
-        if not found:
-            self.workers[0].reset(self)
-            self.workers[0].register(self.client)
-            found = [self.workers[0]]
-        return found
+        return found or [self.replace(self.workers[0])]
+
+    def replace(self, worker: Worker) -> Worker:
+        """Have a new worker take the place of a dead one, under a name of its own."""
+        worker.rename(f"{worker.name.partition('.')[0]}.{len(self.operations)}")
+        worker.reset(self)
+        worker.register(self.client)
+        return worker
 
     def perform(self, message: tuple[str, str, int, str], worker: Worker | None = None) -> int:
         """Have a worker perform a message; gives how many tasks it performed."""
@@ -191,6 +195,9 @@ class World:
     def keep(self) -> None:
         """Let enough time pass for everything that waits, and have a keeper do its round."""
         self.pass_time("ready", "timers", "live")
+        if self._active is not None and self.client.get(keys.KEEPER) == self._active.name:
+            # It is busy here, so its lead runs out and another one takes it.
+            self.client.delete(keys.KEEPER)
         for worker in [one for one in self.living() if one is not self._active]:
             try:
                 if worker.runtime.keeper.round():

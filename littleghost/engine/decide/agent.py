@@ -96,9 +96,12 @@ def start(
     )
 
 
+_encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
+
+
 def record_of(message: Message) -> str:
     """Write a message as the journal keeps it."""
-    return json.dumps(message.to_json(), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return _encode(message.to_json())
 
 
 def result_record(use_id: str, content: str, status: str) -> str:
@@ -145,7 +148,7 @@ def turn_done(
         data["usage"] = response.usage.to_json()
     commands: list[Command] = [
         AddUsage(response.usage or Usage()),
-        Append((record_of(message),)),
+        Append((record_of(message),), (message,)),
         Emit("model_stop", data, record=next_index),
     ]
     if message.text.strip():
@@ -234,9 +237,10 @@ def _cut_calls(
     state: AgentState, uses: Sequence[ToolUse], participant: str, turns_queue: str
 ) -> list[Command]:
     """Answer the calls of a cut answer with errors: what is missing may change their meaning."""
-    records = tuple(result_record(use.id, _CUT_CALL, "error") for use in uses)
+    answers = tuple(Message("tool", (ToolResult(use.id, _CUT_CALL, "error"),)) for use in uses)
+    records = tuple(map(record_of, answers))
     after, turn = _next_turn(state, len(uses), participant, turns_queue, waits=False)
-    return [Append(records), after, Start(tasks=[turn])]
+    return [Append(records, answers), after, Start(tasks=[turn])]
 
 
 def turn_failed(

@@ -19,6 +19,7 @@ end
 if task.s ~= 'ready' then return { 'wait' } end
 local version = get(run, 'v')
 if version ~= SCHEMA then return { 'version', version } end
+call('ZREM', P .. 'ready', ref(run, tid))
 lease(run, tid, task, worker, ARGV[5], ARGV[10])
 if get(run, 'status') == 'queued' then
   call('HSET', run.key, 'status', 'running', 'started', format('%.0f', NOW))

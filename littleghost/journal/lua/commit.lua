@@ -11,8 +11,14 @@ local answers = P .. 'answer:' .. run.id .. ':' .. token
 local task = task_of(run, tid)
 if not task or task.s ~= 'leased' or task.w ~= worker or task.a ~= tonumber(ARGV[4]) then
   local before = call('GET', answers)
-  if before then return cmsgpack.unpack(before) end
-  return { 'stale' }
+  if not before then return { 'stale' } end
+  local told, leased = unpack(cmsgpack.unpack(before))
+  if told == 'stopped' then return { 'stopped' } end
+  local held = leased and task_of(run, leased)
+  if held and held.s == 'leased' and held.w == worker then
+    return { 'ok', told, lease_answer(run, leased, held, '', 0) }
+  end
+  return { 'ok', told, false }
 end
 local plan = cjson.decode(ARGV[9])
 local part = participant_of(run, task.p)
@@ -22,22 +28,25 @@ for bucket, n in pairs(plan.u or {}) do call('HINCRBY', run.key, 'u:' .. task.p 
 unlease(run, tid, task)
 
 if stopped then
-  if plan.r then call('HSET', run.key .. ':r', tid, ARGV[plan.r]) end
+  if plan.r then
+    -- The call was made: its result and what it changed are kept, though nothing follows from it.
+    call('HSET', run.key .. ':r', tid, ARGV[plan.r])
+    for _, o in ipairs(plan.o or {}) do change_state(part.s, o[1], o[2], ARGV[o[3]]) end
+  end
   drop(run, tid, task)
   if tonumber(get(run, 'held')) == 0 then finish_stopped(run, plan.x and ARGV[plan.x]) end
   publish_ready()
-  call('SET', answers, cmsgpack.pack({ 'stopped' }), 'EX', ANSWER_S)
+  call('SET', answers, cmsgpack.pack({ 'stopped', false }), 'EX', ANSWER_S)
   return { 'stopped' }
 end
 
 for _, i in ipairs(plan.m or {}) do call('RPUSH', part.m, ARGV[i]) end
-for _, i in ipairs(plan.l or {}) do live(run, ARGV[i]) end
-for _, i in ipairs(plan.e or {}) do event(run, ARGV[i]) end
+local last = log_all(run, plan.l, plan.e)
 if plan.st then call('HSET', run.key, 'x:' .. task.p, ARGV[plan.st]) end
 if plan.x then call('HSET', run.key, 'text', ARGV[plan.x]) end
 if plan.r then call('HSET', run.key .. ':r', tid, ARGV[plan.r]) end
 for _, o in ipairs(plan.o or {}) do change_state(part.s, o[1], o[2], ARGV[o[3]]) end
-if plan.cut then cut_live(run, plan.cut) end
+if plan.cut and last then cut_live(run, plan.cut, last) end
 
 if plan.again then
   for name, value in pairs(plan.again.h or {}) do task[name] = value end
@@ -68,6 +77,6 @@ if plan.next and #ready == 1 and plan.next[nxt.task.q] and nxt.run.key == run.ke
   local known = nxt.task.p == task.p and ARGV[8] or 0
   leased = lease_answer(run, nxt.tid, nxt.task, ARGV[7], known)
 end
-local answer = { 'ok', publish_ready(), leased }
-call('SET', answers, cmsgpack.pack(answer), 'EX', ANSWER_S)
-return answer
+local told = publish_ready()
+call('SET', answers, cmsgpack.pack({ told, leased and nxt.tid }), 'EX', ANSWER_S)
+return { 'ok', told, leased }

@@ -11,7 +11,7 @@ for i = 2, #ARGV, 2 do
     call('ZADD', KEYS[1], NOW + math.min(GRACE_MS * 2 ^ task.n, 60000), name)
     if ARGV[i + 1] == '1' then
       task.at = NOW
-      ready[#ready + 1] = { run = run, tid = tid, task = task }
+      ready[#ready + 1] = { run = run, tid = tid, task = task, again = true }
     end
     save_task(run, tid, task)
   end

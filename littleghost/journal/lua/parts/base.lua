@@ -32,14 +32,25 @@ end
 
 -- Events are numbered per run; the number is the resume cursor. Durable events and live text have a
 -- stream each, so that old live text can go and its memory with it.
-local function log(run, stream, json)
-  local n = call('HINCRBY', run.key, 'ev', 1)
+local function log(run, stream, n, json)
   call('XADD', run.key .. stream, format('%.0f-0', n), 'e', json)
 end
 
-local function event(run, json) log(run, ':e', json) end
+local function event(run, json) log(run, ':e', call('HINCRBY', run.key, 'ev', 1), json) end
 
-local function live(run, json) log(run, ':d', json) end
+local function live(run, json) log(run, ':d', call('HINCRBY', run.key, 'ev', 1), json) end
+
+-- Add live events and then durable ones, given as indexes of arguments; gives the last number.
+local function log_all(run, lives, events)
+  lives, events = lives or {}, events or {}
+  local count = #lives + #events
+  if count == 0 then return nil end
+  local last = call('HINCRBY', run.key, 'ev', count)
+  local n = last - count
+  for _, i in ipairs(lives) do n = n + 1 log(run, ':d', n, ARGV[i]) end
+  for _, i in ipairs(events) do n = n + 1 log(run, ':e', n, ARGV[i]) end
+  return last
+end
 
 local function is_over(status)
   return status == 'completed' or status == 'failed' or status == 'partial' or status == 'cancelled'

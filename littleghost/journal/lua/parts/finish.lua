@@ -100,7 +100,8 @@ local function finish(run, outcome, err)
   ready = others
   for i = 1, #dead, 1000 do call('HDEL', run.key, unpack(dead, i, math.min(i + 999, #dead))) end
   call('HDEL', run.key, 'xh', 'stop', 'stop_error', 'cutev')
-  call('HSET', run.key, 'status', outcome, 'ended', format('%.0f', NOW), 'held', 0)
+  local last = call('LLEN', participant_of(run, '0').m) - 1
+  call('HSET', run.key, 'status', outcome, 'ended', format('%.0f', NOW), 'held', 0, 'last', last)
   if err then call('HSET', run.key, 'error', err) end
   if outcome ~= 'completed' and outcome ~= 'partial' then call('HDEL', run.key, 'text') end
   event(run, format('{"type":"%s"}', TERMINAL[outcome]))

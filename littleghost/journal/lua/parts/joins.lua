@@ -1,8 +1,9 @@
 -- A join is the set of its members that are not done; empty means go. Members beyond the width wait
 -- in a list. Results are kept by member and moved, in declared order, to the participant's list.
+-- A join of one member needs neither set nor lists: its header names the member.
 local function deliver(run, jid, join)
   local list = participant_of(run, join.p).m
-  local order = call('LRANGE', run.key .. ':o:' .. jid, 0, -1)
+  local order = join.one and { join.one } or call('LRANGE', run.key .. ':o:' .. jid, 0, -1)
   for _, member in ipairs(order) do
     local result = call('HGET', run.key .. ':r', member)
     if result and result:sub(1, 1) ~= '#' then
@@ -10,20 +11,27 @@ local function deliver(run, jid, join)
       call('HSET', run.key .. ':r', member, format('#%.0f', n - 1))
     end
   end
-  call('DEL', run.key .. ':j:' .. jid, run.key .. ':o:' .. jid, run.key .. ':q:' .. jid)
+  if not join.one then
+    call('DEL', run.key .. ':j:' .. jid, run.key .. ':o:' .. jid, run.key .. ':q:' .. jid)
+  end
   call('HDEL', run.key, 'j:' .. jid)
 end
 
 local function arrive(run, jid, member)
-  if call('SREM', run.key .. ':j:' .. jid, member) == 0 then return end
-  local nxt = call('LPOP', run.key .. ':q:' .. jid)
-  local waiting = nxt and task_of(run, nxt)
-  if waiting then make_ready(run, nxt, waiting) end
-  if call('EXISTS', run.key .. ':j:' .. jid) == 0 then
-    local join = cjson.decode(get(run, 'j:' .. jid))
-    deliver(run, jid, join)
-    make_ready(run, join.t, task_of(run, join.t))
+  local raw = get(run, 'j:' .. jid)
+  if not raw then return end
+  local join = cjson.decode(raw)
+  if join.one then
+    if join.one ~= member then return end
+  else
+    if call('SREM', run.key .. ':j:' .. jid, member) == 0 then return end
+    local nxt = call('LPOP', run.key .. ':q:' .. jid)
+    local waiting = nxt and task_of(run, nxt)
+    if waiting then make_ready(run, nxt, waiting) end
+    if call('EXISTS', run.key .. ':j:' .. jid) == 1 then return end
   end
+  deliver(run, jid, join)
+  make_ready(run, join.t, task_of(run, join.t))
 end
 
 -- Record new participants, tasks and joins of a plan. Payloads are arguments, named by index.
@@ -36,10 +44,12 @@ local function start(run, plan)
   end
   local width = {}
   for _, j in ipairs(plan.j or {}) do
-    call('HSET', run.key, 'j:' .. j.id, cjson.encode({ t = j.t, p = j.p }))
-    for _, member in ipairs(j.m) do
-      call('SADD', run.key .. ':j:' .. j.id, member)
-      call('RPUSH', run.key .. ':o:' .. j.id, member)
+    local one = #j.m == 1 and j.m[1] or nil
+    call('HSET', run.key, 'j:' .. j.id, cjson.encode({ t = j.t, p = j.p, one = one }))
+    for i = 1, one and 0 or #j.m, 1000 do
+      local last = math.min(i + 999, #j.m)
+      call('SADD', run.key .. ':j:' .. j.id, unpack(j.m, i, last))
+      call('RPUSH', run.key .. ':o:' .. j.id, unpack(j.m, i, last))
     end
     width[j.id] = j.w
   end

@@ -30,8 +30,8 @@ local function change_state(key, op, field, value)
 end
 
 -- Live text of a run's older turns goes; the durable events carry the finished messages.
-local function cut_live(run, keep)
-  local n = call('RPUSH', run.key .. ':cut', get(run, 'ev'))
+local function cut_live(run, keep, last)
+  local n = call('RPUSH', run.key .. ':cut', format('%.0f', last))
   if n > keep then
     local before = call('LPOP', run.key .. ':cut')
     call('XTRIM', run.key .. ':d', 'MINID', format('%.0f-0', tonumber(before) + 1))

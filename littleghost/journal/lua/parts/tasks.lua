@@ -1,7 +1,9 @@
 -- Tasks: ready (a worker may take it), leased (a worker has it), wait (something must happen first).
 -- Header fields: k kind, p participant, q queue, s status, a attempts (the fencing token), w worker,
 -- c child process, z the claim that took it, l times lost, at published (ms), n republished, x exclusive, i idempotent, j join.
-local ready = {}   -- what this script made ready: {run, tid, task}
+-- What this script made ready: {run, tid, task}. It is written by `publish_ready`, at the end of every
+-- script, or leased at once instead.
+local ready = {}
 
 local function ref(run, tid) return run.id .. '|' .. tid end
 
@@ -23,8 +25,6 @@ local function make_ready(run, tid, task)
     call('HSET', run.key, 'xh', tid)
   end
   task.s, task.at, task.n = 'ready', NOW, 0
-  save_task(run, tid, task)
-  call('ZADD', P .. 'ready', NOW + GRACE_MS, ref(run, tid))
   ready[#ready + 1] = { run = run, tid = tid, task = task }
 end
 
@@ -32,9 +32,11 @@ local function lease(run, tid, task, worker, child, claim)
   task.s, task.w, task.c, task.a = 'leased', worker, child, (task.a or 0) + 1
   task.z = claim
   save_task(run, tid, task)
-  call('ZREM', P .. 'ready', ref(run, tid))
-  call('SADD', P .. 'held:' .. worker, ref(run, tid))
-  call('SADD', P .. 'holders', worker)
+  -- The first task a worker holds makes it a holder, whose death the keeper looks for.
+  if call('SADD', P .. 'held:' .. worker, ref(run, tid)) == 1
+    and call('SCARD', P .. 'held:' .. worker) == 1 then
+    call('SADD', P .. 'holders', worker)
+  end
   call('HINCRBY', run.key, 'held', 1)
 end
 
@@ -73,6 +75,10 @@ end
 local function publish_ready()
   local told = {}
   for _, item in ipairs(ready) do
+    if not item.again then
+      save_task(item.run, item.tid, item.task)
+      call('ZADD', P .. 'ready', NOW + GRACE_MS, ref(item.run, item.tid))
+    end
     publish(item.run, item.tid, item.task)
     told[#told + 1] = { item.task.k, item.task.q, item.run.id, item.tid, format('%.0f', item.task.at) }
   end

@@ -1,6 +1,6 @@
 """Cost of the engine against plain Celery on the same broker and pool, in one run.
 
-    python -m benchmarks.engine [--runs 600]
+python -m benchmarks.engine [--runs 600]
 """
 
 from __future__ import annotations
@@ -53,10 +53,18 @@ def celery_rows(rig: Rig, count: int, pool: str) -> list[tuple[str, int, float, 
             ).apply_async(queue="celery")
 
     rows.append(
-        ("celery no-op task", count * 3, *drain(rig, worker, send_noops, lambda: counter.value >= count * 3))
+        (
+            "celery no-op task",
+            count * 3,
+            *drain(rig, worker, send_noops, lambda: counter.value >= count * 3),
+        )
     )
     rows.append(
-        ("celery chain of 3", count * 3, *drain(rig, worker, send_chains, lambda: counter.value >= count))
+        (
+            "celery chain of 3",
+            count * 3,
+            *drain(rig, worker, send_chains, lambda: counter.value >= count),
+        )
     )
     worker.stop()
     rig.clear()
@@ -71,11 +79,19 @@ def engine_rows(rig: Rig, count: int, pool: str) -> list[tuple[str, int, float, 
             Bench.enqueue("chain 1")
 
     worker = rig.worker("ours", "lg.turns,lg.tools", pool)
-    rows.append(("run of 3 tasks, in place", count * 3, *drain(rig, worker, send, lambda: rig.live() == 0)))
+    rows.append(
+        ("run of 3 tasks, in place", count * 3, *drain(rig, worker, send, lambda: rig.live() == 0))
+    )
     worker.stop()
     rig.clear()
-    worker = rig.worker("ours", "lg.turns,lg.tools", pool, LITTLEGHOST_CHAIN="1")
-    rows.append(("run of 3 tasks, each queued", count * 3, *drain(rig, worker, send, lambda: rig.live() == 0)))
+    worker = rig.worker("ours", "lg.turns,lg.tools", pool, LITTLEGHOST_IN_PLACE_MAX="1")
+    rows.append(
+        (
+            "run of 3 tasks, each queued",
+            count * 3,
+            *drain(rig, worker, send, lambda: rig.live() == 0),
+        )
+    )
     worker.stop()
     rig.clear()
     return rows
@@ -122,16 +138,22 @@ def main() -> None:
     options = parser.parse_args()
     rig = Rig()
     try:
-        rows = celery_rows(rig, options.runs, options.pool) + engine_rows(rig, options.runs, options.pool)
+        rows = celery_rows(rig, options.runs, options.pool) + engine_rows(
+            rig, options.runs, options.pool
+        )
         chain_cpu, chain_wall = rows[1][3] / rows[1][1], rows[1][2] / rows[1][1]
-        print(f"{'':34}{'tasks/s':>9}{'CPU ms':>9}{'Redis ms':>9}{'CPU/chain':>11}{'rate/chain':>11}")
+        print(
+            f"{'':34}{'tasks/s':>9}{'CPU ms':>9}{'Redis ms':>9}{'CPU/chain':>11}{'rate/chain':>11}"
+        )
         for name, tasks, wall, cpu, redis_cpu in rows:
             print(
                 f"{name:34}{tasks / wall:9.0f}{cpu * 1000 / tasks:9.3f}{redis_cpu * 1000 / tasks:9.3f}"
                 f"{cpu / tasks / chain_cpu:11.2f}{chain_wall / (wall / tasks):11.2f}"
             )
         for length, cpu_ms, wall_ms in flat_rows(rig):
-            print(f"run of {length:5} tasks: {cpu_ms:.3f} ms worker CPU, {wall_ms:.3f} ms wall per task")
+            print(
+                f"run of {length:5} tasks: {cpu_ms:.3f} ms worker CPU, {wall_ms:.3f} ms wall per task"
+            )
         cpu_ms, wall_ms = enqueue_cost()
         print(f"enqueue: {cpu_ms:.3f} ms CPU, {wall_ms:.3f} ms wall per run")
     finally:

@@ -109,8 +109,10 @@ class Rig:
     ) -> Worker:
         worker = Worker(self, kind, queues, pool, slots, **extra)
         wait_until(
-            lambda: "ready." in worker.log.read_text()
-            or self.runtime.client.exists(f"_kombu.binding.{queues.split(',')[-1]}"),
+            lambda: (
+                "ready." in worker.log.read_text()
+                or self.runtime.client.exists(f"_kombu.binding.{queues.split(',')[-1]}")
+            ),
             60,
         )
         time.sleep(1.5)

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, Self
 from littleghost import registry
 from littleghost.context import Binding
 from littleghost.engine.commands import ParticipantSpec, TaskSpec
-from littleghost.engine.perform import refuse_blocking
+from littleghost.engine.slot import refuse_blocking
 from littleghost.errors import DefinitionError, InvocationError
 from littleghost.json_values import check_json_mapping, dumps
 from littleghost.limits import Limits
@@ -159,8 +159,10 @@ class Assembly:
             message: What to do: text, a message, or its JSON form.
             lane: "batch" for work that must never delay interactive runs.
             **fields: `history`, `settings`, `context`, `metadata`, `run_id`, `session_id`,
-                `actor_id`, `deadline_at`, `include_agent_events`; others become fields of the
-                invocation.
+                `actor_id`, `deadline_at` (also `deadline`: a time or a timedelta),
+                `include_agent_events`; others become fields of the invocation. An own `run_id`
+                makes the call safe to repeat: the second one raises DuplicateRunError. With a
+                `session_id`, the run's id may get the partition of the session as a prefix.
 
         Returns:
             The run, which lives in Redis from now on, whatever happens to this process.

@@ -22,7 +22,7 @@ LittleGhostError
 ├─ ToolError                  its text is shown to the model
 │  └─ ToolTimeoutError
 ├─ ControlError               never shown to the model, never retried
-│  └─ CancelledError  DeadlineExceededError  CleanupError
+│  └─ CancelledError  DeadlineExceededError  HandOverError  StaleAttemptError  CleanupError
 └─ JournalError               Redis, the run's record
    └─ JournalUnavailableError  SchemaVersionError
 """
@@ -287,6 +287,18 @@ class DeadlineExceededError(ControlError):
     """The run's deadline has passed."""
 
     code = "deadline_exceeded"
+
+
+class HandOverError(ControlError):
+    """This worker stops; its task goes on elsewhere."""
+
+    code = "hand_over"
+
+
+class StaleAttemptError(ControlError):
+    """Another worker has the task now; whatever this one does is dropped."""
+
+    code = "stale_attempt"
 
 
 class CleanupError(ControlError):

@@ -246,6 +246,9 @@ def read_invocation(message: object, values: Mapping[str, Any], now: datetime) -
             f"include_agent_events is {include!r}; use True or False", field="include_agent_events"
         )
     run_id = rest.pop("run_id", None)
+    if "deadline" in rest and "deadline_at" in rest:
+        raise InvocationError("give deadline_at or its alias deadline, not both", field="deadline")
+    deadline_at = rest.pop("deadline_at", rest.pop("deadline", None))
     return Invocation(
         message=read_message(message),
         history=_read_history(rest.pop("history", None)),
@@ -256,7 +259,7 @@ def read_invocation(message: object, values: Mapping[str, Any], now: datetime) -
         invocation_id=_read_id("invocation_id", rest.pop("invocation_id", None)) or "",
         session_id=_read_id("session_id", rest.pop("session_id", None)) or "",
         actor_id=_read_id("actor_id", rest.pop("actor_id", None)),
-        deadline_at=read_deadline(rest.pop("deadline_at", rest.pop("deadline", None)), now),
+        deadline_at=read_deadline(deadline_at, now),
         include_agent_events=include,
         fields=MappingProxyType(check_json_mapping(rest, "fields")),
     )

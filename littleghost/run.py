@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from littleghost.engine.perform import refuse_blocking
+from littleghost.engine.slot import refuse_blocking
 from littleghost.errors import CancelledError, InvocationError, RunNotFoundError
 from littleghost.events import StreamEvent
 from littleghost.failure import Failure
@@ -229,13 +229,25 @@ class Run:
             Events in order. Any number of readers may watch; none slows the run.
         """
         refuse_blocking("Run.events()")
-        return Watch(self._work, self.id, need_worker=need_worker).events(int(after))
+        return Watch(self._work, self.id, need_worker=need_worker).events(_position(after))
 
     def events_async(
         self, after: str | int = 0, *, need_worker: bool = False
     ) -> AsyncIterator[StreamEvent]:
         """Watch the run with `async for`; see `events`."""
-        return watch_async(self._work, self.id, int(after), need_worker=need_worker)
+        return watch_async(self._work, self.id, _position(after), need_worker=need_worker)
+
+
+def _position(after: str | int) -> int:
+    try:
+        position = int(after)
+    except ValueError:
+        position = -1
+    if position < 0:
+        raise InvocationError(
+            f"after is {after!r:.80}; use the id of an event, or 0 for the beginning", field="after"
+        )
+    return position
 
 
 class RunStream:

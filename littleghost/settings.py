@@ -38,7 +38,7 @@ class Settings:
         session_s: Seconds a session is kept after its last run.
         session_waiting: How many runs may wait for one session.
         max_lost: How often a task may lose its worker before it fails.
-        chain: How many tasks a worker runs on in place before it lets others go first.
+        in_place_max: How many tasks of a run a worker does in a row before others have a turn.
         max_invocation_bytes: Largest message, history and context of one call together.
         definition_mismatch: What a worker does with a run of another definition: warn or refuse.
     """
@@ -60,7 +60,7 @@ class Settings:
     session_s: float = 30 * 86400.0
     session_waiting: int = 1000
     max_lost: int = 3
-    chain: int = 16
+    in_place_max: int = 16
     max_invocation_bytes: int = 8 * 1024 * 1024
     definition_mismatch: Literal["warn", "refuse"] = "warn"
 

@@ -15,7 +15,7 @@ from littleghost.context import Binding
 from littleghost.engine.commands import Emit
 from littleghost.engine.view import CONTEXT_STATE, RunView
 from littleghost.errors import DefinitionError, InvocationError
-from littleghost.ids import place_run
+from littleghost.ids import check_run_id, place_run
 from littleghost.invocation import Invocation, read_invocation
 from littleghost.journal import keys
 from littleghost.journal.plan import Plan, dumps, stored_event
@@ -45,7 +45,8 @@ def start_run(cls: type[Assembly], message: object, lane: str, fields: Mapping[s
     )
     invocation = replace(
         invocation,
-        run_id=run_id,
+        # Again, since the session's partition may have made the caller's own id longer.
+        run_id=check_run_id(run_id),
         invocation_id=invocation.invocation_id or run_id,
         session_id=invocation.session_id or run_id,
     )

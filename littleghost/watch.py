@@ -109,7 +109,8 @@ def require_worker(work: Runtime, run_id: str) -> None:
     for queue in work.workers.unserved(queues):
         raise NoWorkerError(
             f"run {run_id!r} waits in queue {queue!r}, which no live worker serves; start one "
-            f"(littleghost worker all -A your.module) and the run goes on, or cancel it "
+            f"that does (littleghost worker all -A your.module, or celery … worker -Q {queue}) and "
+            f"the run goes on, or cancel it "
             f"(littleghost cancel {run_id})",
             run_id=run_id,
             queue=queue,

@@ -17,9 +17,9 @@ from redis.retry import Retry
 
 from littleghost import registry
 from littleghost.celery.envelope import template
-from littleghost.engine.perform import HandOverError, Performer, StaleAttemptError
+from littleghost.engine.perform import Performer
 from littleghost.engine.ports import Collaborators, Lease
-from littleghost.errors import ConfigurationError
+from littleghost.errors import ConfigurationError, HandOverError, StaleAttemptError
 from littleghost.journal import keys
 from littleghost.journal.control import RunningTasks
 from littleghost.journal.keeper import Keeper
@@ -101,6 +101,7 @@ class Runtime:
             lambda: self.journal.worker_id,
             settings.partitions,
             self._hand_over_here,
+            self._give_back_lost,
         )
         # Shared with the children of a prefork pool: they must see that the worker drains.
         self._draining = mmap.mmap(-1, 1)
@@ -120,7 +121,7 @@ class Runtime:
                 running=self.running,
                 serves=frozenset(serves),
                 queue=settings.queue,
-                chain=settings.chain,
+                in_place_max=settings.in_place_max,
                 max_lost=settings.max_lost,
                 refuse_changed=settings.definition_mismatch == "refuse",
                 is_draining=self.is_draining,
@@ -208,6 +209,15 @@ class Runtime:
         if given and os.getpid() != self._owner:
             logging.shutdown()
             os._exit(0)
+
+    def _give_back_lost(self, lease: Lease) -> None:
+        self.journal.release(
+            lease.run_id,
+            lease.task_id,
+            self.journal.worker_id,
+            attempt=lease.attempt,
+            lost=True,
+        )
 
     def _give_back(self, lease: Lease, control: CallControl) -> None:
         self.journal.give_back(lease)

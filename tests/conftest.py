@@ -93,4 +93,4 @@ def worlds(_worlds: Callable[..., World]) -> Iterator[Callable[..., World]]:
 @pytest.fixture
 def world(worlds: Callable[..., World]) -> World:
     """A world whose scripts push messages; every task goes through a queue."""
-    return worlds(chain=1)
+    return worlds(in_place_max=1)

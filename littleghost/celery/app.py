@@ -37,7 +37,6 @@ def config(settings: Settings) -> dict[str, Any]:
         "worker_redirect_stdouts": False,
         "worker_cancel_long_running_tasks_on_connection_loss": False,
         "imports": (TASKS_MODULE, *settings.imports),
-        "task_default_queue": settings.queue("turns"),
         "task_acks_late": not is_redis,
         "task_reject_on_worker_lost": False,
     }

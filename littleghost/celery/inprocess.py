@@ -10,6 +10,7 @@ from typing import Any
 from celery import signals
 from celery.worker import WorkController
 from celery.worker import state as worker_state
+from kombu.asynchronous import get_event_loop
 
 from littleghost.celery.app import make_app
 from littleghost.errors import ConfigurationError
@@ -68,5 +69,13 @@ class InProcessWorker:
 
         signals.worker_shutting_down.send(sender="embedded", sig="", how="Warm", exitcode=0)
         worker_state.should_stop = 0
+        loop = get_event_loop()
+        if loop is not None:
+            # It would notice only when its poll is over, up to a second later.
+            loop.call_soon(_nothing)
         self._thread.join(STOP_TIMEOUT_S)
         worker_state.should_stop = None
+
+
+def _nothing() -> None:
+    """Makes the event loop go round."""

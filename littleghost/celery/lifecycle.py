@@ -113,7 +113,7 @@ def _our_queues(work: Runtime, app: Any) -> tuple[str, ...]:
     if queues._consume_from is None:  # noqa: SLF001 - Celery has no other way to ask
         for lane in ("", "batch"):
             for kind in ("turns", "tools"):
-                queues.add(work.settings.queue(kind, lane))
+                queues.select_add(work.settings.queue(kind, lane))
     return tuple(name for name in queues.consume_from if name.startswith(prefix))
 
 

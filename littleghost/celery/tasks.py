@@ -11,6 +11,7 @@ from typing import Any
 from celery import Task, shared_task
 
 from littleghost.celery import lifecycle
+from littleghost.celery.consumer import wake_consumer
 from littleghost.celery.request import TaskRequest
 from littleghost.wiring import runtime
 
@@ -38,7 +39,10 @@ def _perform(task: Task, args: tuple[Any, ...]) -> None:
         lifecycle.logger.warning("dropped a message that is not ours: %.200r", args)
         return
     queue = (task.request.delivery_info or {}).get("routing_key") or ""
-    runtime().performer.perform(run_id, task_id, at_ms=at_ms, queue=queue)
+    try:
+        runtime().performer.perform(run_id, task_id, at_ms=at_ms, queue=queue)
+    finally:
+        wake_consumer()
 
 
 @shared_task(bind=True, base=RunTask, name="littleghost.turn")

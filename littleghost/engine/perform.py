@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
 from littleghost.engine import advance
 from littleghost.engine.call import Call
-from littleghost.engine.commands import Command
+from littleghost.engine.commands import Command, TryAgain
 from littleghost.engine.decide import agent as decide
 from littleghost.engine.ports import Collaborators, Lease
+from littleghost.engine.slot import occupied
 from littleghost.engine.turn import Turn, TurnCutError, cut_commands
 from littleghost.errors import (
-    BlockingCallError,
     CancelledError,
     ControlError,
     DeadlineExceededError,
     DefinitionChangedError,
+    HandOverError,
     JournalUnavailableError,
     LittleGhostError,
+    StaleAttemptError,
+    UnknownAssemblyError,
     WorkerLostError,
 )
 from littleghost.failure import Failure
@@ -30,48 +31,11 @@ from littleghost.providers.base import CallControl
 T = TypeVar("T")
 
 logger = logging.getLogger("littleghost.engine")
-_performing = threading.local()
-# Waits between tries to reach a journal that does not answer; the lease is lost meanwhile at worst.
-_JOURNAL_WAITS_S = (0.05, 0.2, 0.5, 1.0, 2.0, 2.0, 5.0, 5.0, 10.0, 10.0)
-
-
-class HandOverError(ControlError):
-    """This worker stops; its task goes to another one."""
-
-    code = "hand_over"
-
-
-class StaleAttemptError(ControlError):
-    """Another worker has the task now; whatever this one does is dropped."""
-
-    code = "stale_attempt"
-
-
-def is_performing() -> bool:
-    """Whether this thread is inside a task."""
-    return getattr(_performing, "depth", 0) > 0
-
-
-def refuse_blocking(what: str) -> None:
-    """Refuse to wait for a run inside a task.
-
-    Raises:
-        BlockingCallError: This thread is inside a task.
-    """
-    if is_performing():
-        raise BlockingCallError(
-            f"{what} would wait inside a worker task and hold its slot; use enqueue() and go on, "
-            "or declare the other assembly as a tool or a step: the engine waits without a slot"
-        )
-
-
-@contextmanager
-def _inside() -> Generator[None]:
-    _performing.depth = getattr(_performing, "depth", 0) + 1
-    try:
-        yield
-    finally:
-        _performing.depth -= 1
+# Waits between tries to reach a journal that does not answer, in seconds.
+_JOURNAL_WAITS_S = (0.05, 0.2, 0.5, 1.0, 2.0, 2.0, 5.0, 5.0)
+# A worker that lacks an assembly leaves the task to others this often, so long each time: during a
+# deployment some workers have it already.
+_UNKNOWN_TRIES, _UNKNOWN_WAIT_S = 6, 5.0
 
 
 class Performer:
@@ -88,9 +52,11 @@ class Performer:
             How many tasks were performed; 0 when the message was stale or forged.
         """
         env = self._env
-        if env.is_draining():
-            return 0
         try:
+            if env.is_draining():
+                # The message is used up: have another one sent, for a worker that stays.
+                env.journal.publish_again(run_id, task_id)
+                return 0
             lease = env.journal.claim(run_id, task_id, at_ms=at_ms, queue=queue)
         except LittleGhostError as error:
             # Nothing is lost: the task is ready in the journal and will be published again.
@@ -99,10 +65,10 @@ class Performer:
         if lease is None:
             logger.debug("task %s of run %s is gone or taken", task_id, run_id)
         done = 0
-        with _inside():
+        with occupied():
             while lease is not None:
                 done += 1
-                may_go_on = done < env.chain and not env.is_draining()
+                may_go_on = done < env.in_place_max and not env.is_draining()
                 lease = self._one(lease, may_go_on=may_go_on)
         return done
 
@@ -112,15 +78,33 @@ class Performer:
         env.running.enter(lease, control)
         try:
             commands = self._act(lease, control)
+            env.running.leave(lease)
+            return self._commit(lease, commands, env.serves if may_go_on else ())
         except HandOverError:
             self._keep_trying(lambda: env.journal.give_back(lease))
             return None
         except StaleAttemptError:
             return None
+        except BaseException:
+            # The lease would be renewed for as long as this worker lives, with nobody working on
+            # it: it is given back as soon as the journal can be reached.
+            env.running.abandon(lease)
+            raise
         finally:
             env.running.leave(lease)
-        serves = env.serves if may_go_on else ()
-        return self._keep_trying(lambda: env.journal.commit(lease, commands, serves=serves)).lease
+
+    def _commit(
+        self, lease: Lease, commands: Sequence[Command], serves: Collection[str]
+    ) -> Lease | None:
+        commit = self._env.journal.commit
+        try:
+            return self._keep_trying(lambda: commit(lease, commands, serves=serves)).lease
+        except JournalUnavailableError:
+            raise
+        except Exception as error:
+            logger.exception("task %s of run %s not recorded", lease.task_id, lease.run_id)
+            failed = decide.fail(error)
+            return self._keep_trying(lambda: commit(lease, failed)).lease
 
     def _act(self, lease: Lease, control: CallControl) -> Sequence[Command]:
         """Do the task's work; whatever goes wrong becomes a decision about the run."""
@@ -142,6 +126,13 @@ class Performer:
         except ControlError as error:
             self._stopped(lease, error)
             return []
+        except UnknownAssemblyError as error:
+            if lease.failures >= _UNKNOWN_TRIES:
+                return decide.fail(error)
+            logger.warning(
+                "task %s of run %s is for others: %s", lease.task_id, lease.run_id, error
+            )
+            return [TryAgain(_UNKNOWN_WAIT_S, lease.failures + 1)]
         except Exception as error:
             logger.exception("task %s of run %s failed", lease.task_id, lease.run_id)
             return decide.fail(error)
@@ -171,7 +162,7 @@ class Performer:
             logger.warning("%s; going on with this worker's", text)
 
     def _keep_trying(self, work: Callable[[], T]) -> T:
-        """Reach the journal, through an outage of up to half a minute."""
+        """Reach the journal, through an outage of a quarter of a minute."""
         for wait_s in _JOURNAL_WAITS_S:
             try:
                 return work()

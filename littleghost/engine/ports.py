@@ -130,6 +130,10 @@ class Journal(Protocol):
         """Stop a run: why is cancel or deadline. Gives its status."""
         ...
 
+    def publish_again(self, run_id: str, task_id: str) -> None:
+        """Send the message of a ready task once more."""
+        ...
+
     def emit(self, lease: Lease, events: Sequence[str]) -> bool:
         """Append live events; False when the attempt is no longer current."""
         ...
@@ -227,6 +231,10 @@ class Running(Protocol):
         """Forget a task."""
         ...
 
+    def abandon(self, lease: Lease) -> None:
+        """Give a task back as soon as the journal can be reached, as one that was lost."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collaborators:
@@ -235,7 +243,7 @@ class Collaborators:
     Attributes:
         serves: The queues whose tasks this process may run on in place.
         queue: Names the queue of a kind of work in a lane.
-        chain: How many tasks may run on in place.
+        in_place_max: How many tasks of a run may be done in a row.
         max_lost: How often a task may lose its worker.
         refuse_changed: Whether a run of another definition fails instead of going on.
         is_draining: Whether this worker is stopping and takes nothing new.
@@ -249,7 +257,7 @@ class Collaborators:
     running: Running
     serves: frozenset[str]
     queue: Callable[[str, str], str]
-    chain: int
+    in_place_max: int
     max_lost: int
     refuse_changed: bool
     is_draining: Callable[[], bool]

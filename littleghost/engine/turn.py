@@ -11,6 +11,7 @@ from typing import Any, cast
 from littleghost.engine.commands import Command, SetText
 from littleghost.engine.decide import agent as decide
 from littleghost.engine.decide.agent import AgentState, CallPlan
+from littleghost.engine.incoming import fit_data, fit_message
 from littleghost.engine.ports import Collaborators, Lease, LiveWriter, RunningAgent, UseIds
 from littleghost.engine.view import binding_of, opened_tools
 from littleghost.errors import (
@@ -87,7 +88,7 @@ class Turn:
             raise TurnCutError(error, "".join(self._text)) from error
         except LittleGhostError as error:
             return [*writer.rest(), *self._failed(error, agent)]
-        message = self._normal(response.message)
+        message = self._normal(fit_message(response.message))
         if message is not response.message:
             response = replace(response, message=message)
         return [
@@ -136,10 +137,12 @@ class Turn:
             if event.type == "message_stop":
                 response = event.response
                 continue
-            if event.type == "text_delta":
-                self._text.append(event.data["text"])
             if event.type in _LIVE:
-                writer.add(event.type, event.data)
+                data = fit_data(event.type, event.data)
+                if event.type == "text_delta" and data:
+                    self._text.append(data["text"])
+                if data is not None:
+                    writer.add(event.type, data)
             self._control.check()
         if response is None:
             raise ProtocolError(f"the answer of {request.model!r} ended without a message_stop")

@@ -14,7 +14,12 @@ import redis
 from redis.exceptions import RedisError
 
 from littleghost.engine.ports import Lease
-from littleghost.errors import CancelledError, ControlError, DeadlineExceededError
+from littleghost.errors import (
+    CancelledError,
+    ControlError,
+    DeadlineExceededError,
+    LittleGhostError,
+)
 from littleghost.ids import partition_of
 from littleghost.journal import keys
 from littleghost.providers.base import CallControl
@@ -34,6 +39,7 @@ class RunningTasks:
         worker_id: Callable[[], str],
         partitions: int,
         on_drain: Callable[[], None],
+        give_back: Callable[[Lease], None],
     ) -> None:
         """Prepare; the listening thread starts with the first task.
 
@@ -42,9 +48,12 @@ class RunningTasks:
             worker_id: The worker this process belongs to.
             partitions: How many partitions the journal has.
             on_drain: Called when the worker is to hand its tasks over.
+            give_back: Gives back a task that nobody works on any more.
         """
         self._client = client
         self._on_drain = on_drain
+        self._give_back = give_back
+        self._abandoned: list[Lease] = []
         self._worker_id = worker_id
         self._partitions = partitions
         self._lock = threading.Lock()
@@ -65,6 +74,11 @@ class RunningTasks:
         """Forget a task."""
         with self._lock:
             self._tasks.pop((lease.run_id, lease.task_id, lease.attempt), None)
+
+    def abandon(self, lease: Lease) -> None:
+        """Give a task back as soon as the journal can be reached."""
+        with self._lock:
+            self._abandoned.append(lease)
 
     def count(self) -> int:
         """How many tasks this process works on."""
@@ -104,9 +118,22 @@ class RunningTasks:
                 if time.monotonic() - checked >= NOTES_S:
                     checked = time.monotonic()
                     self._read_notes(client)
+                    self._give_back_abandoned()
         finally:
             channel.close()
             client.close()
+
+    def _give_back_abandoned(self) -> None:
+        with self._lock:
+            abandoned, self._abandoned = self._abandoned, []
+        for index, lease in enumerate(abandoned):
+            try:
+                self._give_back(lease)
+            except LittleGhostError as error:
+                logger.warning("task %s not given back yet: %s", lease.task_id, error)
+                with self._lock:
+                    self._abandoned.extend(abandoned[index:])
+                return
 
     def _hear(self, text: str) -> None:
         try:

@@ -10,7 +10,6 @@ from littleghost.engine import commands
 from littleghost.engine.commands import Command, Join, ParticipantSpec, TaskSpec
 from littleghost.usage import Usage
 
-
 # Compact JSON that is valid everywhere: no NaN, no escapes it does not need. One encoder for all:
 # making one is most of the cost of `json.dumps`.
 dumps: Callable[[object], str] = json.JSONEncoder(

@@ -22,7 +22,7 @@ class RunRecord:
         status: queued, running, stopping, or the outcome.
         created_ms: Journal time; so are the other times. 0 is not yet.
         events: How many events there are.
-        ready: Queue and age in seconds of each task that waits for a worker.
+        tasks: Headers of the tasks that are not done, by id.
         waits_for_session: Whether an earlier run of the session goes first.
         last_record: Index of the root's last record when the run ended; -1 is the newest.
     """

@@ -49,7 +49,7 @@ class RedisJournal:
         *,
         partitions: int,
         worker_id: str = "",
-        stop_grace_s: float = 5.0,
+        stop_grace_s: float = 0.5,
         publish: Publish | None = None,
     ) -> None:
         """Use a Redis.
@@ -212,6 +212,12 @@ class RedisJournal:
         """
         self.release(lease.run_id, lease.task_id, self.worker_id, attempt=lease.attempt)
 
+    def publish_again(self, run_id: str, task_id: str) -> None:
+        """Send the message of a ready task once more; nothing when it is not ready."""
+        _, prefix = self.place(run_id)
+        ready = self.scripts.run("republish", prefix + "ready", prefix, f"{run_id}|{task_id}", "1")
+        self.publish(ready_tasks(ready))
+
     def release(
         self,
         run_id: str,
@@ -250,7 +256,7 @@ class RedisJournal:
             False when the attempt is stale or the run is being stopped; nothing was added.
         """
         key, args = self._emit_arguments(lease, events)
-        return self.scripts.run("emit", key, *args) == 1
+        return cast("Any", self.scripts.run("emit", key, *args)) == 1
 
     def queue_emit(self, pipeline: Pipeline, lease: Lease, events: Sequence[str]) -> None:
         """Add an `emit` to a pipeline, to append for many attempts in one round trip."""

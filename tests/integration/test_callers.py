@@ -11,11 +11,11 @@ import sys
 import pytest
 
 from littleghost import Run
-from littleghost.errors import RunNotFoundError, WaitTimeoutError
+from littleghost.errors import DuplicateRunError, RunNotFoundError, WaitTimeoutError
 from littleghost.providers.scripted import Reply
 from littleghost.wiring import Runtime
 from tests.faults.fleet import ROOT
-from tests.integration.scripted import Gate, calls, make_agent, texts
+from tests.integration.scripted import Gate, calls, make_agent, run_keys, texts
 
 pytestmark = [pytest.mark.redis, pytest.mark.worker, pytest.mark.usefixtures("embedded")]
 
@@ -179,6 +179,28 @@ def test_waiting_for_an_unknown_run_says_so() -> None:
         Run("00-nothing").wait(1)
     with pytest.raises(RunNotFoundError):
         Run("00-nothing").cancel()
+
+
+@pytest.mark.parametrize("other", [{}, {"session_id": "another"}])
+def test_a_run_id_is_taken_once(other: dict[str, str]) -> None:
+    agent = make_agent(["one"])
+    run = agent.ask("x", run_id=f"taken-once-{len(other)}", **other)
+    before = run_keys()
+    with pytest.raises(DuplicateRunError) as caught:
+        agent.enqueue("y", run_id=run.id, **other)
+    assert caught.value.field == "run_id"
+    assert run_keys() == before
+    assert run.refresh().response == "one"
+
+
+@pytest.mark.xfail(strict=True, reason="a run id may hold ':' and so be the key of another run")
+def test_a_run_id_that_looks_like_a_key_of_another_run_does_it_no_harm() -> None:
+    agent = make_agent(["one"])
+    first = agent.ask("x", run_id="ordinary")
+    events = list(first.events())
+    for suffix in ("e", "d", "r", "m:0", "s:0"):
+        agent.ask("y", run_id=f"ordinary:{suffix}")
+    assert list(first.events()) == events
 
 
 def test_nothing_about_one_request_stays_on_the_class() -> None:

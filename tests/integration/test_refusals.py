@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from littleghost import Agent, Image, Limits, Message, Text, Tool, models, tool
+from littleghost import Agent, Image, Limits, Message, Text, Tool, models, tool, wiring
 from littleghost.errors import (
     ConfigurationError,
     CredentialError,
     DefinitionError,
-    DuplicateRunError,
     InvocationError,
     LittleGhostError,
     UnknownModelError,
 )
+from littleghost.ids import place_run
 from littleghost.messages import ToolUse
 from tests.integration.scripted import make_agent, run_keys
 
@@ -126,27 +127,38 @@ def test_a_value_is_refused_by_name(field: str, message: Any, fields: dict[str, 
     assert not agent.brain.requests
 
 
-@pytest.mark.parametrize("other", [{}, {"session_id": "another"}])
-def test_a_run_id_is_taken_once(other: dict[str, Any], request: pytest.FixtureRequest) -> None:
-    agent = make_agent(["one"])
-    run = agent.ask("x", run_id="taken-once", **other)
-    after = run_keys()
-    with pytest.raises(DuplicateRunError) as caught:
-        agent.enqueue("y", run_id="taken-once", **other)
+def test_a_run_id_that_its_session_makes_too_long_is_refused() -> None:
+    agent = make_agent(["never"])
+    run_id, _ = place_run("x" * 128, "s0", 16)
+    assert len(run_id) == 131
+    with fleet_runtime(partitions=16), pytest.raises(InvocationError) as caught:
+        agent.enqueue("x", run_id="x" * 128, session_id="s0")
     assert caught.value.field == "run_id"
-    assert run_keys() == after
-    assert run.refresh().response == "one"
-    forget_runs()
 
 
-def forget_runs() -> None:
-    """Remove what a test's own good runs left, so that others see no key of theirs."""
-    from littleghost.wiring import runtime
+@contextmanager
+def fleet_runtime(**changes: Any) -> Iterator[None]:
+    """Be a caller of a fleet on the embedded Redis for a while."""
+    embedded = wiring.runtime()
+    wiring.configure(embedded.settings.with_(**changes))
+    try:
+        yield
+    finally:
+        wiring.runtime().close()
+        wiring._current = embedded
 
-    client = runtime().client
-    for key in client.scan_iter("lg:{*"):
-        if ":r:" in key or ":s:" in key or key.endswith(":runs"):
-            client.delete(key)
+
+def test_a_class_that_no_worker_could_import_is_refused_against_a_fleet() -> None:
+    """P9: a worker finds classes by name in modules that it imports."""
+
+    class LocalAgent(Agent):
+        model = make_agent(["x"]).model
+
+    main = type("MainAgent", (LocalAgent,), {"__module__": "__main__", "__qualname__": "MainAgent"})
+    with fleet_runtime():
+        for bad in (LocalAgent, main):
+            with pytest.raises(DefinitionError, match="move the class to a module"):
+                bad.enqueue("x")
 
 
 class TestModels:

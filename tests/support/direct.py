@@ -61,7 +61,7 @@ def plan_of(
     run_id: str,
     *,
     session: str | None = None,
-    limit: int = 3,
+    limit: int = 10,
     deadline_ms: int | None = None,
     context: dict[str, Any] | None = None,
 ) -> Plan:

@@ -129,6 +129,9 @@ class Worker:
         self.runtime.become_worker(name, QUEUES)
         journal = self.runtime.journal
         journal.scripts = TappedScripts(journal.scripts, self)
+        abandon = self.runtime.running.abandon
+        # A killed process gives nothing back.
+        self.runtime.running.abandon = lambda lease: abandon(lease) if self.is_alive else None
         env = self.runtime.performer._env
         live = PromptLive(journal, env.live._stale)  # type: ignore[attr-defined]
         self.runtime.performer = Performer(replace(env, live=live, pause=_no_pause))

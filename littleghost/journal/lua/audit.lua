@@ -1,6 +1,6 @@
 -- Prove that a live run can still end, and mend what a lost write left behind.
 -- KEYS 1 run. ARGV 1 partition prefix, 2 run id, 3 '1' to mend, 4 error JSON for an abandoned run.
--- Returns {verdict, detail…}: 'over', 'session', 'ready', 'leased', 'timer', 'join', 'abandoned'.
+-- Returns {verdict, detail…}: 'over', 'session', 'ready', 'leased', 'timer', 'abandoned'.
 local run, mend = run_of(ARGV[2]), ARGV[3] == '1'
 local status = get(run, 'status')
 if not status or is_over(status) then

@@ -115,4 +115,4 @@ def play(world: World, seed: int) -> None:
 def test_every_run_ends_well_in_unrest(
     worlds: Callable[..., World], seed: int, recorded: bool
 ) -> None:
-    play(worlds(chain=3, recorded=recorded), seed)
+    play(worlds(in_place_max=3, recorded=recorded), seed)

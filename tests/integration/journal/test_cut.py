@@ -17,9 +17,9 @@ PLACES = {"model", "delta", "tool before", "tool after"}
 PUBLISHING = {"create", "commit", "publish", "republish", "reclaim", "sweep", "stop"}
 KILLS = (Fault.KILL_BEFORE, Fault.KILL_AFTER)
 MODES = {
-    "pushed": {"chain": 1},
-    "in place": {"chain": 16},
-    "published": {"recorded": True, "chain": 1},
+    "pushed": {"in_place_max": 1},
+    "in place": {"in_place_max": 16},
+    "published": {"recorded": True, "in_place_max": 1},
 }
 
 

@@ -1,6 +1,6 @@
--- What every script shares. Text between %% marks is set when the scripts are loaded:
--- ENVELOPE (the broker message with placeholders), PUSH (the queue key prefix, or false when the
--- worker publishes), GRACE_MS, RETENTION_S, SESSION_S, ANSWER_S.
+-- What every script shares. These constants stand before it when the scripts are loaded: ENVELOPE (the
+-- broker message with placeholders), PUSH (the queue key prefix, or false when the worker
+-- publishes), GRACE_MS, RETENTION_S, SESSION_S, ANSWER_S, SCHEMA (the journal version).
 local call, format = redis.call, string.format
 
 local function now_ms()

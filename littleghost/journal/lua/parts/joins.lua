@@ -39,8 +39,9 @@ local function start(run, plan)
   for _, p in ipairs(plan.p or {}) do
     p.m = p.m or (run.key .. ':m:' .. p.id)
     p.s = p.s or (run.key .. ':s:' .. p.id)
-    call('HSET', run.key, 'p:' .. p.id, cjson.encode(p), 'x:' .. p.id, ARGV[p.st])
+    local state = ARGV[p.st]
     p.st = nil
+    call('HSET', run.key, 'p:' .. p.id, cjson.encode(p), 'x:' .. p.id, state)
   end
   local width = {}
   for _, j in ipairs(plan.j or {}) do

@@ -1,7 +1,8 @@
 -- Working state is a hash of JSON values; changes are operations, so parallel tools lose nothing.
 -- Whole numbers that Redis adds exactly; others are added as doubles.
 local function is_whole(text)
-  return #text <= 18 and text ~= '-0' and text:find('^%-?%d+$') ~= nil
+  local digits = text:match('^%-?(%d+)$')
+  return digits and #digits <= 18 and text ~= '-0'
 end
 
 local function increment(key, field, by)

@@ -21,6 +21,29 @@ from littleghost.wiring import BLOCK_MS, Runtime
 LOOK_S = 1.0
 # How long a reader goes on trying while Redis is away.
 OUTAGE_S = 60.0
+RETRY_S = 0.2
+
+
+class Outage:
+    """Bears with a Redis that is away, but not for ever."""
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+
+    def met(self, error: Exception) -> None:
+        """Note that Redis did not answer.
+
+        Raises:
+            Exception: The error itself, when this has gone on for too long.
+        """
+        now = time.monotonic()
+        self._since = now if self._since is None else self._since
+        if now - self._since > OUTAGE_S:
+            raise error
+
+    def over(self) -> None:
+        """Note that Redis answered."""
+        self._since = None
 
 
 class Watch:
@@ -42,41 +65,41 @@ class Watch:
         record = self._work.records.find(self._run_id)
         if record is None or record.is_over:
             return
-        for _ in self._pages(record.events, timeout_s):
+        for _ in self._pages(record.events, timeout_s, only_end=True):
             pass
 
     def events(self, after: int) -> Iterator[StreamEvent]:
         """Yield the events behind a position, the terminal one last."""
         for page in self._pages(after, None):
-            yield from self._tail.fill(page)
+            yield from page
 
-    def _pages(self, after: int, timeout_s: float | None) -> Iterator[list[Stored]]:
+    def _pages(
+        self, after: int, timeout_s: float | None, *, only_end: bool = False
+    ) -> Iterator[list[StreamEvent]]:
         """Yield pages until one holds the terminal event, or the run is gone."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        quiet_since, trouble_since = time.monotonic(), 0.0
+        quiet_since, outage = time.monotonic(), Outage()
         while True:
-            wait_ms = self._wait_ms(deadline)
+            page: list[Stored] = []
+            filled: list[StreamEvent] = []
             try:
-                page = self._tail.read(after, wait_ms)
-                trouble_since = 0.0
-            except JournalUnavailableError:
-                trouble_since = trouble_since or time.monotonic()
-                if time.monotonic() - trouble_since > OUTAGE_S:
-                    raise
-                time.sleep(0.2)
+                page = self._tail.read(after, self._wait_ms(deadline))
+                filled = [] if only_end else self.fill(page)
+                if not page and self.is_idle_end(after, quiet_since):
+                    return
+                outage.over()
+            except JournalUnavailableError as error:
+                # The page is read again, so that none is lost when it cannot be filled.
                 page = []
+                outage.met(error)
+                time.sleep(RETRY_S)
             if page:
                 after, quiet_since = page[-1][0], time.monotonic()
-                yield page
-                if any(event["type"] in TERMINAL_TYPES for _, event in page):
+                yield filled
+                if _has_end(page):
                     return
-                continue
-            if deadline is not None and time.monotonic() >= deadline:
+            elif deadline is not None and time.monotonic() >= deadline:
                 raise _timeout(self._run_id, timeout_s)
-            if not trouble_since:
-                self._look(time.monotonic() - quiet_since, after)
-                if self._is_gone(after):
-                    return
 
     def _wait_ms(self, deadline: float | None) -> int:
         wait_ms = LOOK_S * 1000 if self._need_worker else BLOCK_MS
@@ -84,16 +107,28 @@ class Watch:
             wait_ms = min(wait_ms, max(1.0, (deadline - time.monotonic()) * 1000))
         return round(wait_ms)
 
-    def _is_gone(self, after: int) -> bool:
-        """Whether nothing can come any more: the run has expired, or its end was read already."""
-        record = self._work.records.find(self._run_id)
-        return record is None or (record.is_over and record.events <= after)
+    async def read_async(
+        self, client: redis.asyncio.Redis, after: int, deadline: float | None
+    ) -> list[Stored]:
+        """Read a page as `Watch` does, without blocking the event loop."""
+        streams = cast("Any", self._tail.streams(after))
+        return read_page(await client.xread(streams, count=PAGE, block=self._wait_ms(deadline)))
 
-    def _look(self, quiet_s: float, after: int) -> None:
-        """Raise when a worker is needed, nothing has happened for a while, and there is none."""
-        del after
+    def fill(self, page: list[Stored]) -> list[StreamEvent]:
+        """Turn stored events into what a watcher sees."""
+        return self._tail.fill(page)
+
+    def is_idle_end(self, after: int, quiet_since: float) -> bool:
+        """Whether nothing can come any more: the run has expired, or its end was read already.
+
+        Raises:
+            NoWorkerError: A worker is needed, nothing has happened for a while, there is none.
+        """
+        quiet_s = time.monotonic() - quiet_since
         if self._need_worker and quiet_s >= self._work.settings.no_worker_after_s:
             require_worker(self._work, self._run_id)
+        record = self._work.records.find(self._run_id)
+        return record is None or (record.is_over and record.events <= after)
 
 
 def require_worker(work: Runtime, run_id: str) -> None:
@@ -121,6 +156,10 @@ def _timeout(run_id: str, timeout_s: float | None) -> WaitTimeoutError:
     return WaitTimeoutError(f"run {run_id!r} has not ended within {timeout_s} s; it goes on")
 
 
+def _has_end(page: list[Stored]) -> bool:
+    return any(event["type"] in TERMINAL_TYPES for _, event in page)
+
+
 async def watch_async(
     work: Runtime,
     run_id: str,
@@ -141,11 +180,37 @@ async def watch_async(
     Raises:
         WaitTimeoutError, NoWorkerError: As for `Watch`.
     """
-    tail = work.tail(run_id)
+    # Its look-ups are those of a watch in a thread; only the waiting is different.
+    watch = Watch(work, run_id, need_worker=need_worker)
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
-    wait_ms = round(LOOK_S * 1000) if need_worker else BLOCK_MS
-    quiet_since = time.monotonic()
-    client = redis.asyncio.Redis.from_url(
+    quiet_since, outage = time.monotonic(), Outage()
+    async with _async_client(work) as client:
+        while True:
+            page: list[Stored] = []
+            filled: list[StreamEvent] = []
+            try:
+                page = await watch.read_async(client, after, deadline)
+                if page and not only_end:
+                    filled = await asyncio.to_thread(watch.fill, page)
+                elif not page and await asyncio.to_thread(watch.is_idle_end, after, quiet_since):
+                    return
+                outage.over()
+            except (JournalUnavailableError, RedisConnectionError, RedisTimeoutError) as error:
+                page = []
+                outage.met(error)
+                await asyncio.sleep(RETRY_S)
+            if page:
+                after, quiet_since = page[-1][0], time.monotonic()
+                for event in filled:
+                    yield event
+                if _has_end(page):
+                    return
+            elif deadline is not None and time.monotonic() >= deadline:
+                raise _timeout(run_id, timeout_s)
+
+
+def _async_client(work: Runtime) -> redis.asyncio.Redis:
+    return redis.asyncio.Redis.from_url(
         work.settings.redis_url or "",
         decode_responses=True,
         encoding_errors="replace",
@@ -153,29 +218,3 @@ async def watch_async(
         socket_timeout=BLOCK_MS / 1000 + 5,
         socket_connect_timeout=2.0,
     )
-    async with client:
-        while True:
-            left_ms = None if deadline is None else (deadline - time.monotonic()) * 1000
-            block = wait_ms if left_ms is None else round(max(1.0, min(wait_ms, left_ms)))
-            try:
-                rows = await client.xread(cast("Any", tail.streams(after)), count=PAGE, block=block)
-            except (RedisConnectionError, RedisTimeoutError):
-                await asyncio.sleep(0.2)
-                rows = None
-            page = read_page(rows)
-            if page:
-                after, quiet_since = page[-1][0], time.monotonic()
-                if not only_end:
-                    for event in await asyncio.to_thread(tail.fill, page):
-                        yield event
-                if any(event["type"] in TERMINAL_TYPES for _, event in page):
-                    return
-                continue
-            if deadline is not None and time.monotonic() >= deadline:
-                raise _timeout(run_id, timeout_s)
-            record = await asyncio.to_thread(work.records.find, run_id)
-            if record is None or (record.is_over and record.events <= after):
-                return
-            quiet_s = time.monotonic() - quiet_since
-            if need_worker and quiet_s >= work.settings.no_worker_after_s:
-                await asyncio.to_thread(require_worker, work, run_id)

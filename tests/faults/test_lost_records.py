@@ -37,6 +37,34 @@ def test_runs_go_on_after_redis_was_killed_and_restarted(fleet: Fleet) -> None:
     assert terminal_events(streaming) == ["run_stop"]
 
 
+def test_what_could_not_be_recorded_in_a_long_outage_is_given_back(fleet: Fleet) -> None:
+    """Redis is away until the workers have given up; nothing stays leased to a worker that lives."""
+    turns = fleet.start("turns")
+    tools = fleet.start("tools", slots=2)
+    streaming = Worker.enqueue("say 50")
+    calling = Worker.enqueue("charge 1 gate")
+    started_text(streaming)
+    wait_until(fleet.effects, "the call began")
+    fleet.redis.kill()
+    fleet.open_gate("gate")
+    for worker in (turns, tools):
+        wait_until(
+            lambda worker=worker: "raised unexpected: JournalUnavailable" in worker.log.read_text(),
+            f"{worker.log} says that it gave up",
+            timeout_s=60,
+        )
+    fleet.redis.start()
+
+    streaming.wait(60)
+    calling.wait(60)
+
+    assert (streaming.outcome, streaming.response) == ("completed", "word " * 50)
+    [(status, content)] = tool_results(calling)
+    assert status == "error"
+    assert "outcome of this call is unknown" in content
+    assert len(fleet.effects()) == 1
+
+
 def test_runs_go_on_when_the_broker_forgot_every_message(fleet: Fleet) -> None:
     runs = [Worker.enqueue("repeatable 3") for _ in range(5)]
     client = fleet.redis.client()

@@ -36,8 +36,10 @@ fix: $(VENV)/.ready-dev ## Format and fix what can be fixed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.ready-dev ## Measure against plain Celery
+bench: $(VENV)/.ready-dev ## Measure the engine against plain Celery, streams, and recovery
 	$(BIN)/python -m benchmarks.engine
+	$(BIN)/python -m benchmarks.streams
+	$(BIN)/python -m benchmarks.recovery
 
 clean: ## Remove the virtual environment and caches
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist

@@ -147,12 +147,13 @@ def main() -> None:
         )
         for name, tasks, wall, cpu, redis_cpu in rows:
             print(
-                f"{name:34}{tasks / wall:9.0f}{cpu * 1000 / tasks:9.3f}{redis_cpu * 1000 / tasks:9.3f}"
+                f"{name:34}{tasks / wall:9.0f}{cpu * 1000 / tasks:9.3f}"
+                f"{redis_cpu * 1000 / tasks:9.3f}"
                 f"{cpu / tasks / chain_cpu:11.2f}{chain_wall / (wall / tasks):11.2f}"
             )
         for length, cpu_ms, wall_ms in flat_rows(rig):
             print(
-                f"run of {length:5} tasks: {cpu_ms:.3f} ms worker CPU, {wall_ms:.3f} ms wall per task"
+                f"run of {length:5} tasks: {cpu_ms:.3f} ms worker CPU, {wall_ms:.3f} ms wall, each"
             )
         cpu_ms, wall_ms = enqueue_cost()
         print(f"enqueue: {cpu_ms:.3f} ms CPU, {wall_ms:.3f} ms wall per run")

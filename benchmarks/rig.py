@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -84,9 +85,10 @@ class Rig:
         self.url = f"redis://127.0.0.1:{port}/0"
         self.counter_path = self.directory / "counter"
         self.counter_path.write_bytes(b"\0" * 8)
-        options = ["--port", str(port), "--bind", "127.0.0.1", "--save", ""]
-        options += ["--appendonly", "yes", "--dir", str(self.directory)]
-        self.server = subprocess.Popen([find_server(), *options], stdout=subprocess.DEVNULL)
+        self.options = ["--port", str(port), "--bind", "127.0.0.1", "--save", ""]
+        self.options += ["--appendonly", "yes", "--dir", str(self.directory)]
+        self.model_url = ""
+        self.start_redis()
         self.environment = {
             **os.environ,
             "LITTLEGHOST_REDIS_URL": self.url,
@@ -96,9 +98,12 @@ class Rig:
         }
         os.environ.update(LITTLEGHOST_REDIS_URL=self.url, BENCH_COUNTER=str(self.counter_path))
         self.runtime = wiring.configure(Settings.from_environment(self.environment))
-        wait_until(self._answers, 10)
+        wait_until(self.answers, 10)
 
-    def _answers(self) -> bool:
+    def start_redis(self) -> None:
+        self.server = subprocess.Popen([find_server(), *self.options], stdout=subprocess.DEVNULL)
+
+    def answers(self) -> bool:
         try:
             return bool(self.runtime.client.ping())
         except Exception:  # noqa: BLE001 - it is starting
@@ -134,3 +139,4 @@ class Rig:
     def stop(self) -> None:
         self.server.kill()
         self.server.wait()
+        shutil.rmtree(self.directory, ignore_errors=True)

@@ -100,8 +100,8 @@ def first_token_row(rig: Rig, stream, count: int = 100) -> str:
     rig.clear()
     return (
         f"time to first token, n={count}: durable median {statistics.median(durable):.1f} ms "
-        f"(p99 {percentile(durable, 0.99):.1f}), direct httpx median {statistics.median(direct):.1f}"
-        f" ms: {statistics.median(durable) - statistics.median(direct):.1f} ms more"
+        f"(p99 {percentile(durable, 0.99):.1f}), direct httpx {statistics.median(direct):.1f} ms, "
+        f"{statistics.median(durable) - statistics.median(direct):.1f} ms more"
     )
 
 

@@ -75,6 +75,7 @@ class PrivateRedis:
         self.url = f"unix://{self._socket}"
         self._owner = os.getpid()
         self._process = self._start()
+        self._guard = self._start_guard()
         self._wait()
         atexit.register(self.stop)
 
@@ -98,6 +99,18 @@ class PrivateRedis:
             command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
         )
 
+    def _start_guard(self) -> subprocess.Popen[bytes]:
+        """Have the server end with this process even if that is killed: its end closes a pipe."""
+        script = 'read -r line; [ "$line" = done ] || { kill "$1"; [ -z "$2" ] || rm -rf "$2"; }'
+        directory = str(self.directory) if self._is_temporary else ""
+        return subprocess.Popen(
+            ["/bin/sh", "-c", script, "sh", str(self._process.pid), directory],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
     def _wait(self) -> None:
         deadline = time.monotonic() + START_TIMEOUT_S
         while not self._socket.exists():
@@ -117,5 +130,6 @@ class PrivateRedis:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait(5)
+        self._guard.communicate(b"done\n")
         if self._is_temporary:
             shutil.rmtree(self.directory, ignore_errors=True)

@@ -58,6 +58,7 @@ def start_run(cls: type[Assembly], message: object, lane: str, fields: Mapping[s
     if has_session:
         plan.fields["session"] = keys.session(partition, invocation.session_id, invocation.actor_id)
         plan.fields["limit"] = work.settings.session_waiting
+    work.check_once()
     work.journal.create(run_id, plan)
     return Run(run_id, invocation=invocation)
 

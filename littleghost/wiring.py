@@ -32,6 +32,7 @@ from littleghost.journal.tail import Tail
 from littleghost.journal.workers import Workers
 from littleghost.providers.base import CallControl
 from littleghost.providers.registry import Models
+from littleghost.providers.stand_in import STAND_IN, connect_stand_in
 from littleghost.settings import Settings
 
 logger = logging.getLogger("littleghost")
@@ -106,6 +107,7 @@ class Runtime:
         # Shared with the children of a prefork pool: they must see that the worker drains.
         self._draining = mmap.mmap(-1, 1)
         self._owner = os.getpid()
+        self._is_checked = False
         self.performer = self._performer(())
 
     def _performer(self, serves: Iterable[str]) -> Performer:
@@ -143,6 +145,16 @@ class Runtime:
         """Give a reader of a run's events."""
         return Tail(self.journal, self.reader, run_id)
 
+    def check_once(self) -> None:
+        """Check, before the first run of this process, that its journal is one this version knows.
+
+        Raises:
+            SchemaVersionError: Another version, or another number of partitions, wrote it.
+        """
+        if not self._is_checked:
+            check_schema(self.client, self.settings.partitions)
+            self._is_checked = True
+
     def check_journal(self) -> None:
         """Refuse a Redis that may lose records, or one of another journal version.
 
@@ -165,6 +177,7 @@ class Runtime:
 
     def close(self) -> None:
         """Close the connections of a runtime that is no longer used."""
+        self.running.close()
         self.client.close()
         self.reader.close()
 
@@ -280,14 +293,24 @@ def _embedded(settings: Settings) -> Runtime:
 
     started = time.monotonic()
     server = PrivateRedis()
-    settings = settings.with_(redis_url=server.url, partitions=1)
-    made = Runtime(settings, models(), is_embedded=True)
+    settings = settings.with_(redis_url=server.url, broker_url=None, partitions=1)
+    known = models()
+    stand_in = known.default is None
+    if stand_in:
+        connect_stand_in(known)
+        known.default = STAND_IN
+    made = Runtime(settings, known, is_embedded=True)
     _start_worker(made)
     took_ms = (time.monotonic() - started) * 1000
     sys.stderr.write(
         f"littleghost: embedded Redis and worker started in {took_ms:.0f} ms "
         "(set LITTLEGHOST_REDIS_URL to use a fleet)\n"
     )
+    if stand_in:
+        sys.stderr.write(
+            "littleghost: no default model is configured; a scripted stand-in takes its place "
+            "(set OPENAI_API_KEY, OPENROUTER_API_KEY or LITTLEGHOST_MODEL)\n"
+        )
     return made
 
 
@@ -298,7 +321,7 @@ def _start_worker(made: Runtime) -> None:
     # The worker's own start asks for the runtime.
     _current = made
     try:
-        InProcessWorker(made.settings)
+        InProcessWorker(made.settings, made.hand_over)
     except BaseException:
         _current = None
         raise

@@ -1,6 +1,6 @@
 """Ask a real model through the durable engine: a run, its stream, and a cancel.
 
-    python ask.py http://127.0.0.1:PORT/v1
+python ask.py http://127.0.0.1:PORT/v1
 """
 
 import sys
@@ -43,7 +43,9 @@ def main() -> None:
 
     print("== in a session")
     for text in ("My name is Ada.", "What is my name?"):
-        run = Storyteller.ask(text, session_id="ada", settings={"max_tokens": 300, "temperature": 0})
+        run = Storyteller.ask(
+            text, session_id="ada", settings={"max_tokens": 300, "temperature": 0}
+        )
         print(f"{text} -> {run.response.strip()}")
 
 

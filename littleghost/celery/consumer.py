@@ -1,7 +1,7 @@
 """Has a threads worker take its next message as soon as a slot is free.
 
 A worker without prefetching (`worker_disable_prefetch`) stops reading while all slots are busy. A
-slot of a threads pool becomes free in its own thread, which Celery's event loop does not notice until
+slot of a threads pool becomes free in its own thread, which Celery's event loop notices only when
 it wakes by itself, up to a second later.
 """
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import logging
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from celery import signals
@@ -23,13 +24,19 @@ STOP_TIMEOUT_S = 5.0
 class InProcessWorker:
     """Threads of this process that serve every queue."""
 
-    def __init__(self, settings: Settings, concurrency: int = 16) -> None:
+    def __init__(
+        self, settings: Settings, hand_over: Callable[[], None], concurrency: int = 16
+    ) -> None:
         """Start the worker and wait until it takes messages.
+
+        Args:
+            hand_over: Cuts what runs, so that the process can end.
 
         Raises:
             ConfigurationError: It did not come up.
         """
         self._ready = threading.Event()
+        self._hand_over = hand_over
         for name in ("celery", "kombu"):
             logging.getLogger(name).setLevel(logging.ERROR)
         app = make_app(settings, "littleghost-embedded")
@@ -55,7 +62,8 @@ class InProcessWorker:
         self._thread.start()
         if not self._ready.wait(START_TIMEOUT_S):
             raise ConfigurationError("the worker inside this process did not start")
-        atexit.register(self.stop)
+        # Before Python waits for the pool's threads, which `atexit` would come after.
+        getattr(threading, "_register_atexit", atexit.register)(self.stop)
 
     def _on_ready(self, consumer: Any) -> None:
 
@@ -68,6 +76,7 @@ class InProcessWorker:
             return
 
         signals.worker_shutting_down.send(sender="embedded", sig="", how="Warm", exitcode=0)
+        self._hand_over()
         worker_state.should_stop = 0
         loop = get_event_loop()
         if loop is not None:

@@ -1,7 +1,21 @@
-"""A support agent to try, and a scripted stand-in for a model that works without any account."""
+"""A support agent to try; without a configured model, a scripted stand-in plays its model."""
 
-from littleghost.demo.stand_in import STAND_IN, connect_stand_in, model_or_stand_in
+from __future__ import annotations
 
-__all__ = ["STAND_IN", "connect_stand_in", "model_or_stand_in"]
+from typing import Any
 
-connect_stand_in()
+from littleghost.providers.stand_in import STAND_IN, connect_stand_in
+from littleghost.wiring import models
+
+__all__ = ["STAND_IN", "model_or_stand_in"]
+
+connect_stand_in(models())
+
+
+def model_or_stand_in(agent: object = None) -> Any:
+    """Choose the environment's default model, or the stand-in when there is none.
+
+    Usable as an agent's `model`.
+    """
+    del agent
+    return models().default or STAND_IN

@@ -59,6 +59,11 @@ class RunningTasks:
         self._lock = threading.Lock()
         self._tasks: dict[_Key, tuple[Lease, CallControl]] = {}
         self._pid = 0
+        self._closed = threading.Event()
+
+    def close(self) -> None:
+        """Stop listening, for a runtime that is no longer used."""
+        self._closed.set()
 
     def enter(self, lease: Lease, control: CallControl) -> None:
         """Make a task known."""
@@ -98,12 +103,12 @@ class RunningTasks:
 
     def _listen(self) -> None:
         pid = os.getpid()
-        while pid == os.getpid():
+        while pid == os.getpid() and not self._closed.is_set():
             try:
                 self._follow(pid)
             except (RedisError, OSError) as error:
-                logger.warning("control channel: %s; connecting again", error)
-                time.sleep(0.5)
+                if not self._closed.wait(0.5):
+                    logger.warning("control channel: %s; connecting again", error)
 
     def _follow(self, pid: int) -> None:
         client = self._client()
@@ -111,7 +116,7 @@ class RunningTasks:
         try:
             channel.subscribe(keys.control(self._worker_id()))
             checked = time.monotonic()
-            while pid == os.getpid():
+            while pid == os.getpid() and not self._closed.is_set():
                 message = channel.get_message(timeout=NOTES_S)
                 if message and message.get("type") == "message":
                     self._hear(str(message["data"]))

@@ -101,12 +101,14 @@ def test_a_context_may_have_any_number_of_keys(client: redis.Redis, keys: int) -
     check_documented(client)
 
 
-@pytest.mark.parametrize("text", ["", "\0", "\ud800", "\U0001f47b", "é" * 10_000, '"\\]]==]', "%d %s"])
+@pytest.mark.parametrize(
+    "text", ["", "\0", "\ud800", "\U0001f47b", "é" * 10_000, '"\\]]==]', "%d %s"]
+)
 def test_any_text_comes_back(client: redis.Redis, text: str) -> None:
     journal = journal_of(client)
     plan = plan_of(journal, "00-one")
     document = f'{{"said":{text!r}}}'
-    place = dict((name, place) for name, place in plan.fields["f"])["asm"]
+    place = dict(plan.fields["f"])["asm"]
     plan.payloads[place - 4] = document
 
     journal.create("00-one", plan)

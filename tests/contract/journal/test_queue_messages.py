@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 import redis
 from celery import Celery
+from celery.contrib.testing.worker import start_worker
 from kombu import Connection
 
 from littleghost.celery.envelope import template
 from littleghost.celery.publish import BrokerPublisher
-from littleghost.engine.commands import TryAgain
+from littleghost.engine import commands as c
 from littleghost.journal.scripts import constants
 from littleghost.journal.store import RedisJournal
 from tests.support.direct import (
@@ -28,7 +29,7 @@ from tests.support.direct import (
     result,
     take,
 )
-from tests.support.redis_server import Server
+from tests.support.redis_server import Server, wait_until
 
 pytestmark = pytest.mark.redis
 QUEUES = ("lg.turns",)
@@ -55,9 +56,7 @@ def journal(client: redis.Redis, publisher: BrokerPublisher | None) -> RedisJour
         session_s=600,
     )
     publish = publisher.publish if publisher else None
-    return RedisJournal(
-        client, header, partitions=PARTITIONS, worker_id="a", publish=publish
-    )
+    return RedisJournal(client, header, partitions=PARTITIONS, worker_id="a", publish=publish)
 
 
 def one_of_each(made: RedisJournal) -> None:
@@ -69,7 +68,7 @@ def one_of_each(made: RedisJournal) -> None:
     for number in range(3):
         made.commit(take(made, "00-1", f"0-c0.{number}"), result("r"))
     made.commit(take(made, "00-2"), finish())
-    made.commit(take(made, "00-3"), [TryAgain(5, 1)])
+    made.commit(take(made, "00-3"), [c.TryAgain(5, 1)])
     keeper = keeper_of(made)
     make_due(made, "timers")
     keeper.round()
@@ -146,11 +145,13 @@ def test_kombu_reads_them(
     client: redis.Redis, publisher: BrokerPublisher, redis_server: Server, sender: str
 ) -> None:
     begin(journal(client, publisher if sender == "kombu" else None), "00-1")
-    with Connection(kombu_url(redis_server)) as connection:
-        with connection.SimpleQueue("lg.turns") as queue:
-            message = queue.get(timeout=10)
-            message.ack()
-            body, headers = message.payload, message.headers
+    with (
+        Connection(kombu_url(redis_server)) as connection,
+        connection.SimpleQueue("lg.turns") as queue,
+    ):
+        message = queue.get(timeout=10)
+        message.ack()
+        body, headers = message.payload, message.headers
     assert body[0][:2] == ["00-1", "0-t0"]
     assert headers["task"] == "littleghost.turn"
     assert headers["id"] == "00-1|0-t0"
@@ -162,8 +163,6 @@ def test_a_celery_worker_carries_a_run(
     client: redis.Redis, publisher: BrokerPublisher, redis_server: Server, sender: str
 ) -> None:
     """Celery's own consumer, with its own decoding, calls a task with what the message says."""
-    from celery.contrib.testing.worker import start_worker
-
     seen: list[tuple[Any, ...]] = []
     app = Celery("reader", broker=kombu_url(redis_server))
     app.conf.update(
@@ -182,8 +181,6 @@ def test_a_celery_worker_carries_a_run(
     with start_worker(app, pool="solo", perform_ping_check=False, shutdown_timeout=20):
         for number in range(3):
             begin(made, f"00-{number}")
-        from tests.support.redis_server import wait_until
-
         wait_until(lambda: len(seen) == 3, "the worker has taken three messages")
     app.close()
     for number, (task_id, queue, run_id, name, at_ms) in enumerate(seen):
@@ -194,8 +191,6 @@ def test_a_celery_worker_carries_a_run(
 
 @pytest.mark.parametrize("name", ["lg.turns", "my-app.tools.batch", "ünïcode", "a b"])
 def test_any_queue_name_is_pushed_as_it_is(client: redis.Redis, name: str) -> None:
-    from littleghost.engine import commands as c
-
     made = journal(client, None)
     plan = made.plan_create()
     plan.fields.update(h=0, nonce="n", i=[], c=[], f=[["asm", plan.payload("x")]])

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import redis
 
+from littleghost.engine.commands import TryAgain
 from littleghost.errors import (
     JournalError,
     JournalUnavailableError,
@@ -122,8 +123,6 @@ def test_an_operation_happens_whole_or_not_at_all(
 def test_a_timer_is_not_lost_while_redis_cannot_write(
     client: redis.Redis, fault: Callable[[redis.Redis], Any]
 ) -> None:
-    from littleghost.engine.commands import TryAgain
-
     journal = journal_of(client)
     begin(journal, "00-1")
     journal.commit(take(journal, "00-1"), [TryAgain(5, 1)])

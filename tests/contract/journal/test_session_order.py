@@ -3,14 +3,17 @@
 import json
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 import redis
 
+from littleghost.engine.commands import Fail
 from littleghost.errors import RunError
 from littleghost.failure import Failure
 from littleghost.journal import keys
 from littleghost.journal.record import Records
+from littleghost.journal.store import RedisJournal
 from littleghost.messages import Message, ToolResult
 from littleghost.providers.history import NO_RESULT, answered_turns
 from littleghost.run import Run
@@ -39,10 +42,8 @@ ERROR = Failure.of(RunError("enough")).to_json()
 ENDS = ["completed", "failed", "cancelled", "deadline", "lost"]
 
 
-def end(journal, run_id: str, how: str) -> None:
+def end(journal: RedisJournal, run_id: str, how: str) -> None:
     """End the run that has the session."""
-    from littleghost.engine.commands import Fail
-
     lease = take(journal, run_id)
     if how == "completed":
         journal.commit(lease, finish())
@@ -151,9 +152,7 @@ def test_what_a_cancelled_run_did_stays_in_the_conversation(client: redis.Redis)
 
 
 def test_the_next_request_after_a_cancelled_run_is_valid(world: World) -> None:
-    case = json.loads(
-        (cast_cases() / "dangling-tool-calls-in-session.json").read_text("utf-8")
-    )["expected"]["cancelled"]
+    case = json.loads(CASE.read_text("utf-8"))["expected"]["cancelled"]
     assert "t1's result is not lost" in case
     first = Clerk.enqueue("parallel", session_id="s")
     world.carry(first.id, until=lambda: len(tasks_called(world)) == 1)
@@ -168,7 +167,13 @@ def test_the_next_request_after_a_cancelled_run_is_valid(world: World) -> None:
     turns = answered_turns(messages)
     calls = [call for turn in turns for call in turn.calls]
     assert [call.content for call in calls] == ["done charge 1", NO_RESULT]
-    assert [message.role for message in messages] == ["user", "assistant", "tool", "user", "assistant"]
+    assert [message.role for message in messages] == [
+        "user",
+        "assistant",
+        "tool",
+        "user",
+        "assistant",
+    ]
 
 
 def tasks_called(world: World) -> list[str]:
@@ -176,10 +181,7 @@ def tasks_called(world: World) -> list[str]:
     return list(cast.EFFECTS)
 
 
-def cast_cases():
-    from pathlib import Path
-
-    return Path(__file__).parents[2] / "cases"
+CASE = Path(__file__).parents[2] / "cases" / "dangling-tool-calls-in-session.json"
 
 
 def test_a_run_sees_its_own_part_of_the_conversation(world: World) -> None:

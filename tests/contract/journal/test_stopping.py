@@ -7,11 +7,13 @@ import pytest
 import redis
 
 from littleghost.engine import commands as c
+from littleghost.engine.ports import Lease
 from littleghost.journal import keys
 from littleghost.journal.live import LiveEvents
 from littleghost.journal.record import Records
 from littleghost.journal.store import RedisJournal
 from littleghost.providers.base import CallControl
+from tests.support.cast import Clerk
 from tests.support.checks import check_journal
 from tests.support.direct import (
     PARTITIONS,
@@ -35,7 +37,7 @@ pytestmark = pytest.mark.redis
 QUEUES = ("lg.turns",)
 
 
-def say(journal: RedisJournal, lease, *texts: str) -> None:
+def say(journal: RedisJournal, lease: Lease, *texts: str) -> None:
     events = ['{"type":"model_start","p":"0"}']
     events += [json.dumps({"type": "text_delta", "p": "0", "d": {"text": text}}) for text in texts]
     assert journal.emit(lease, events)
@@ -59,7 +61,9 @@ def test_nothing_that_waits_starts(client: redis.Redis, why: str) -> None:
     assert tasks_of(journal, "00-1") == {"0-c0.0": "leased"}
     assert journal.claim("00-1", "0-c0.1") is None
     assert not journal.commit(lease, result("r")).recorded
-    assert events_of(journal, "00-1")[-1] == {"cancel": "run_cancel", "deadline": "run_partial"}[why]
+    assert (
+        events_of(journal, "00-1")[-1] == {"cancel": "run_cancel", "deadline": "run_partial"}[why]
+    )
     check_journal(client, PARTITIONS)
 
 
@@ -167,7 +171,9 @@ def test_the_partial_text_is_the_newest_that_was_said(
 ) -> None:
     journal = journal_of(client)
     begin(journal, "00-1", deadline_ms=60_000)
-    following = c.Start(tasks=[c.TaskSpec(id="0-t1", kind="turn", participant="0", queue="lg.turns")])
+    following = c.Start(
+        tasks=[c.TaskSpec(id="0-t1", kind="turn", participant="0", queue="lg.turns")]
+    )
     journal.commit(take(journal, "00-1"), [*answer("first answer"), following])
     lease = take(journal, "00-1", "0-t1")
     say(journal, lease, *before)
@@ -219,8 +225,7 @@ def test_other_ends_have_no_text(client: redis.Redis, outcome: str) -> None:
 
 def test_a_run_that_does_not_let_go_ends_after_the_grace(client: redis.Redis) -> None:
     journal, other = journal_of(client), journal_of(client, "b")
-    for name in ("lg:workers",):
-        client.zadd(name, {"a": 2**52, "b": 2**52})
+    client.zadd(keys.WORKERS, {"a": 2**52, "b": 2**52})
     begin(journal, "00-1")
     lease = take(other, "00-1")
     journal.stop_run("00-1", "cancel", {})
@@ -273,8 +278,6 @@ def test_indexes_of_a_run_that_has_vanished_are_cleared(client: redis.Redis) -> 
 def test_a_killed_worker_of_a_stopped_run_does_not_hold_it_up(
     worlds: Callable[..., World],
 ) -> None:
-    from tests.support.cast import Clerk
-
     world = worlds(in_place_max=1)
     run = Clerk.enqueue("slow")
 

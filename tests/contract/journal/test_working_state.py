@@ -11,8 +11,18 @@ from hypothesis import HealthCheck, given, settings
 
 from littleghost.engine import commands as c
 from littleghost.state import State, apply_operations
-from tests.support.direct import PARTITIONS, begin, fields_of, journal_of, result, take
+from littleghost.usage import Usage
 from tests.support.checks import check_journal
+from tests.support.direct import (
+    PARTITIONS,
+    answer,
+    batch,
+    begin,
+    fields_of,
+    journal_of,
+    result,
+    take,
+)
 
 pytestmark = pytest.mark.redis
 
@@ -20,17 +30,17 @@ keys = st.sampled_from(["a", "b", "ключ", "with space", "x" * 256])
 values = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**12), 10**12) | st.text(max_size=8)
     | st.floats(-1e9, 1e9, allow_nan=False),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(st.text(max_size=3), inner, max_size=3),
     max_leaves=5,
 )  # fmt: skip
+amounts = st.integers(-(10**12), 10**12) | st.floats(-1e6, 1e6)
 operations = st.one_of(
     st.fixed_dictionaries({"op": st.just("set"), "key": keys, "value": values}),
     st.fixed_dictionaries({"op": st.just("append"), "key": keys, "value": values}),
     st.fixed_dictionaries({"op": st.just("delete"), "key": keys}),
-    st.fixed_dictionaries(
-        {"op": st.just("increment"), "key": keys, "by": st.integers(-(10**12), 10**12) | st.floats(-1e6, 1e6)}
-    ),
-)  # fmt: skip
+    st.fixed_dictionaries({"op": st.just("increment"), "key": keys, "by": amounts}),
+)
 
 
 def apply(client: redis.Redis, run_id: str, changes: list[Any]) -> dict[str, Any]:
@@ -101,8 +111,6 @@ def test_numbers_are_exact_or_at_least_numbers(
 
 
 def test_what_tools_do_at_the_same_time_adds_up(client: redis.Redis) -> None:
-    from tests.support.direct import answer, batch
-
     journal = journal_of(client)
     begin(journal, "00-1")
     journal.commit(take(journal, "00-1"), [*answer("a"), batch(0, 8)])
@@ -122,8 +130,6 @@ def test_what_tools_do_at_the_same_time_adds_up(client: redis.Redis) -> None:
 
 @pytest.mark.parametrize("amount", [1.5, -3, True, "many", 10**30, float("inf"), None])
 def test_odd_counts_of_a_provider_do_not_break_a_commit(client: redis.Redis, amount: Any) -> None:
-    from littleghost.usage import Usage
-
     journal = journal_of(client)
     begin(journal, "00-1")
     usage = Usage(input=amount, output=3)

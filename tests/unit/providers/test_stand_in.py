@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from littleghost.demo import support
-from littleghost.demo.stand_in import reply
+from littleghost.providers.stand_in import reply
 from littleghost.messages import Message, ToolResult, assistant, system, user
 from littleghost.providers.base import ModelRequest
 

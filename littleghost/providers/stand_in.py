@@ -1,7 +1,8 @@
 """A scripted stand-in for a model: no account, no network, the same answers every time.
 
 It reads the conversation as a model would: it calls the offered tools whose arguments it can find
-in the question, and then answers from their results. It understands nothing.
+in the question, and then answers from their results. It understands nothing. A process that brings
+its own Redis and has no model configured uses it, and says so.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from typing import Any, cast
 
 from littleghost.messages import Message, ToolResult
 from littleghost.providers.base import ModelRequest, ToolSpec
+from littleghost.providers.registry import Models
 from littleghost.providers.scripted import Call, Reply, ScriptedProvider
-from littleghost.wiring import models
 
-CONNECTION = "demo"
+CONNECTION = "offline"
 STAND_IN = f"{CONNECTION}:stand-in"
 # So that its words can be watched as they come.
 CHUNK_CHARS = 6
@@ -24,18 +25,9 @@ _NUMBER = re.compile(r"\d{2,}")
 _WORD = re.compile(r"[a-z]{4,}")
 
 
-def connect_stand_in() -> None:
-    """Make the connection that `STAND_IN` names; done when `littleghost.demo` is imported."""
-    models().connect(CONNECTION, ScriptedProvider(reply))
-
-
-def model_or_stand_in(agent: object = None) -> Any:
-    """Choose the environment's default model, or the stand-in when there is none.
-
-    Usable as an agent's `model`.
-    """
-    del agent
-    return models().default or STAND_IN
+def connect_stand_in(models: Models) -> None:
+    """Make the connection that `STAND_IN` names."""
+    models.connect(CONNECTION, ScriptedProvider(reply))
 
 
 def reply(request: ModelRequest) -> Reply:

@@ -1,0 +1,107 @@
+"""Recovery times on an idle queue: kill -9, SIGTERM, Redis restart.
+
+python -m benchmarks.recovery [--times 10]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from typing import Any
+
+from benchmarks.rig import ROOT, Rig, Worker, free_port, wait_until
+from benchmarks.streams import listening
+
+
+def owner(rig: Rig, run: Any) -> str:
+    record = run.refresh().record
+    return next((task["w"] for task in record.tasks.values() if task["s"] == "leased"), "")
+
+
+def elsewhere(rig: Rig, stream: Any, workers: list[Worker], number: signal.Signals) -> float:
+    """Milliseconds from a signal to the worker that streams, to the run streaming elsewhere."""
+    run = stream.enqueue("400 0.02")
+    next(event for event in run.events() if event.text)
+    first = owner(rig, run)
+    pid = next(facts.pid for facts in rig.runtime.workers.list() if facts.id == first)
+    started = time.monotonic()
+    os.kill(pid, number)
+    wait_until(lambda: owner(rig, run) not in ("", first), 60)
+    took = (time.monotonic() - started) * 1000
+    run.cancel()
+    run.wait(20)
+    gone = next(worker for worker in workers if worker.process.pid == pid)
+    gone.process.wait(30)
+    workers.remove(gone)
+    return took
+
+
+def told(name: str, took: list[float]) -> str:
+    return f"{name}, n={len(took)}: median {statistics.median(took):.0f} ms, max {max(took):.0f} ms"
+
+
+def restart(rig: Rig, stream: Any) -> float:
+    """Milliseconds from Redis answering again to new text of a run that was streaming."""
+    run = stream.enqueue("400 0.02")
+    next(event for event in run.events() if event.text)
+    rig.server.kill()
+    rig.server.wait()
+    rig.start_redis()
+    wait_until(rig.answers, 20)
+    before, started = run.refresh().record.events, time.monotonic()
+    wait_until(lambda: run.refresh().record.events > before, 60)
+    took = (time.monotonic() - started) * 1000
+    run.cancel()
+    run.wait(20)
+    return took
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--times", type=int, default=10)
+    times = parser.parse_args().times
+    port = free_port()
+    server = subprocess.Popen(
+        [sys.executable, "-m", "benchmarks.model_server", str(port)], cwd=ROOT
+    )
+    os.environ["BENCH_BASE_URL"] = f"http://127.0.0.1:{port}/v1"
+    from benchmarks.bench_app import Stream
+
+    rig = Rig()
+    workers: list[Worker] = []
+
+    def two_workers() -> None:
+        while len(workers) < 2:
+            extra = {"BENCH_BASE_URL": os.environ["BENCH_BASE_URL"]}
+            workers.append(rig.worker("ours", "lg.turns", LITTLEGHOST_DRAIN_TIMEOUT_S="0", **extra))
+        wait_until(lambda: len(rig.runtime.workers.list()) == len(workers), 30)
+
+    try:
+        wait_until(lambda: listening(port), 10)
+        for name, number in (
+            ("kill -9 to running elsewhere", signal.SIGKILL),
+            ("SIGTERM (drain_timeout_s=0) to running elsewhere", signal.SIGTERM),
+        ):
+            took = []
+            for _ in range(times):
+                two_workers()
+                took.append(elsewhere(rig, Stream, workers, number))
+            print(told(name, took), flush=True)
+        two_workers()
+        took = [restart(rig, Stream) for _ in range(max(3, times // 2))]
+        print(told("Redis restart: from its first answer to progress", took))
+    finally:
+        for worker in workers:
+            worker.stop()
+        rig.stop()
+        server.terminate()
+        server.wait()
+
+
+if __name__ == "__main__":
+    main()

@@ -80,8 +80,10 @@ class Site:
         self, *arguments: str, app: str = "tests.integration.site_app", **variables: str
     ) -> CeleryWorker:
         """Start a worker; it may not be ready yet."""
-        log = self.directory / f"worker-{len(self.workers)}.log"
-        made = CeleryWorker(app, {**self.environment, **variables}, log, arguments)
+        number = len(self.workers)
+        log = self.directory / f"worker-{number}.log"
+        named = (*arguments, "-n", f"worker-{number}@%h")
+        made = CeleryWorker(app, {**self.environment, **variables}, log, named)
         self.workers.append(made)
         return made
 
@@ -100,6 +102,10 @@ def site(directory: Path, **variables: str) -> Iterator[Site]:
     try:
         yield made
     finally:
-        wiring.runtime().close()
+        work = wiring.runtime()
+        work.close()
+        connection = work._broker and work._broker._connection
+        if connection is not None:
+            connection.release()
         wiring._current = before
         made.stop()

@@ -90,6 +90,7 @@ models().connect("site", "scripted", script=script)
 
 class SiteAgent(Agent):
     model = "site:script"
+    system_prompt = os.environ.get("SITE_PROMPT", "You test.")
     tools = [echo, endless, Gated, render]  # noqa: RUF012
     limits = Limits(max_turns=5)
 

@@ -62,7 +62,8 @@ def test_a_class_of_the_main_script_works_embedded_and_after_a_fork() -> None:
     assert "hello __main__:Hello" in answer.stdout
     assert "child: 0" in answer.stdout
     assert "embedded Redis and worker started" in answer.stderr
-    assert answer.stderr.count("\n") == 1, answer.stderr
+    assert answer.stderr.count("started in") == 1, answer.stderr
+    assert all(line.startswith("littleghost: ") for line in answer.stderr.splitlines())
 
 
 @pytest.mark.xfail(strict=True, reason="the embedded worker's app becomes Celery's current app")

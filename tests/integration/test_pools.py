@@ -23,10 +23,8 @@ pytestmark = [pytest.mark.redis, pytest.mark.worker]
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """One slot for turns, four prefork children for tools."""
     with site(tmp_path_factory.mktemp("site")) as made:
-        turns = made.worker("-Q", "lg.turns", "-P", "threads", "-c", "1", "-n", "turns@%h", *QUIET)
-        tools = made.worker(
-            "-Q", "lg.tools,lg.gpu", "-P", "prefork", "-c", "4", "-n", "tools@%h", *QUIET
-        )
+        turns = made.worker("-Q", "lg.turns", "-P", "threads", "-c", "1", *QUIET)
+        tools = made.worker("-Q", "lg.tools,lg.gpu", "-P", "prefork", "-c", "4", *QUIET)
         turns.wait_ready()
         tools.wait_ready()
         yield made

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from littleghost.engine.ports import Lease
+
 OVER = ("completed", "failed", "partial", "cancelled")
 
 
@@ -139,6 +141,15 @@ class ModelRun:
             return
         task.lost += died
         self.make_ready(task)
+
+
+def holds(task: ModelTask | None, worker: str, lease: Lease) -> bool:
+    """Whether a lease is the current one of a task."""
+    return task is not None and (task.status, task.worker, task.attempt) == (
+        "leased",
+        worker,
+        lease.attempt,
+    )
 
 
 class Model:

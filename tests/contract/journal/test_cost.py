@@ -15,6 +15,7 @@ from tests.support.cast import Clerk
 from tests.support.checks import check_journal
 from tests.support.direct import (
     PARTITIONS,
+    QUEUE,
     answer,
     batch,
     begin,
@@ -133,6 +134,24 @@ def test_a_process_reads_a_conversation_once(client: redis.Redis) -> None:
     sent = client.info("stats")["total_net_output_bytes"] - before
     # Ten claims and commits, of a conversation of more than 200 records.
     assert sent < 40_000, sent
+
+
+def test_a_chain_in_place_reads_a_conversation_once(client: redis.Redis) -> None:
+    journal = journal_of(client)
+    begin(journal, "00-1")
+    lease = take(journal, "00-1")
+    before = 0
+    for number in range(210):
+        if number == 200:
+            before = client.info("stats")["total_net_output_bytes"]
+        call = journal.commit(lease, [*answer("turn"), batch(number, 1)], serves=[QUEUE]).lease
+        assert call is not None
+        following = journal.commit(call, result("r"), serves=[QUEUE]).lease
+        assert following is not None
+        lease = following
+        assert len(lease.records) == 2 * number + 3
+    sent = client.info("stats")["total_net_output_bytes"] - before
+    assert sent < 60_000, sent
 
 
 @pytest.mark.parametrize("count", [10_000])

@@ -29,7 +29,7 @@ from tests.support.direct import (
     record,
     turn,
 )
-from tests.support.model import Model, ModelRun, ModelTask
+from tests.support.model import Model, ModelRun, ModelTask, holds
 
 pytestmark = pytest.mark.redis
 
@@ -67,10 +67,12 @@ class JournalMachine(RuleBasedStateMachine):
             journal.create(run_id, plan)
         self.model.create(ModelRun(run_id, session))
 
-    @precondition(lambda self: self.model.runs)
-    @rule(pick=picks, why=st.sampled_from(["cancel", "deadline", "force"]))
+    @precondition(lambda self: len(self.model.runs) > 1)
+    @rule(pick=picks, why=st.sampled_from(["cancel", "deadline", "force", "force"]))
     def stop(self, pick: int, why: str) -> None:
         run = self._run(pick)
+        if pick % 3 and why != "force":
+            return
         status = self.journals["b"].stop_run(run.id, why, {"code": why})
         if why != "force":
             self.model.stop(run, why)
@@ -84,9 +86,7 @@ class JournalMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.model.runs)
     @rule(pick=picks, worker=st.sampled_from(WORKERS))
     def claim(self, pick: int, worker: str) -> None:
-        run = self._run(pick)
-        known = [*run.tasks, "0-t0", "0-c0.0", "0-t99"]
-        task_id = known[pick // 7 % len(known)]
+        run, task_id = self._task(pick)
         task = run.tasks.get(task_id)
         lease = self.journals[worker].claim(run.id, task_id, at_ms=1, queue=QUEUE)
         assert (lease is not None) == (task is not None and task.status == "ready")
@@ -104,7 +104,7 @@ class JournalMachine(RuleBasedStateMachine):
         worker, lease = self.leases.pop(pick % len(self.leases))
         run = self.model.runs[lease.run_id]
         task = run.tasks.get(lease.task_id)
-        is_current = _holds(task, worker, lease)
+        is_current = holds(task, worker, lease)
         if lease.kind == "call":
             what = "fail" if what == "fail" else "result"
         plan = self._commands(run, lease, what, shape)
@@ -144,7 +144,7 @@ class JournalMachine(RuleBasedStateMachine):
         worker, lease = self.leases[pick % len(self.leases)]
         run = self.model.runs[lease.run_id]
         task = run.tasks.get(lease.task_id)
-        is_current = _holds(task, worker, lease)
+        is_current = holds(task, worker, lease)
         given = self.journals["c"].release(
             run.id, lease.task_id, worker, attempt=lease.attempt, lost=died
         )
@@ -179,7 +179,7 @@ class JournalMachine(RuleBasedStateMachine):
         worker, lease = self.leases[pick % len(self.leases)]
         run = self.model.runs[lease.run_id]
         task = run.tasks.get(lease.task_id)
-        is_current = _holds(task, worker, lease)
+        is_current = holds(task, worker, lease)
         text = '{"type":"text_delta","p":"0","d":{"text":"x"}}'
         assert self.journals[worker].emit(lease, [text]) == (is_current and not run.stop)
 
@@ -228,6 +228,20 @@ class JournalMachine(RuleBasedStateMachine):
     def _run(self, pick: int) -> ModelRun:
         return list(self.model.runs.values())[pick % len(self.model.runs)]
 
+    def _task(self, pick: int) -> tuple[ModelRun, str]:
+        """Choose a task to claim: mostly one that is ready, else any name of any run."""
+        ready = [
+            (run, task.id)
+            for run in self.model.runs.values()
+            for task in run.tasks.values()
+            if task.status == "ready"
+        ]
+        if ready and pick % 8:
+            return ready[pick // 8 % len(ready)]
+        run = self._run(pick // 8)
+        known = [*run.tasks, "0-t0", "0-c0.0", "0-t99"]
+        return run, known[pick // 64 % len(known)]
+
     def _leased(self, run: ModelRun, task: ModelTask, worker: str, lease: Lease) -> None:
         task.status, task.worker, task.attempt = "leased", worker, task.attempt + 1
         run.status = "running" if run.status == "queued" else run.status
@@ -273,17 +287,9 @@ class JournalMachine(RuleBasedStateMachine):
             self._leased(run, ready[0], worker, lease)
 
 
-def _holds(task: ModelTask | None, worker: str, lease: Lease) -> bool:
-    return task is not None and (task.status, task.worker, task.attempt) == (
-        "leased",
-        worker,
-        lease.attempt,
-    )
-
-
 @pytest.mark.timeout(300)
 def test_the_journal_does_what_the_model_does(client: redis.Redis) -> None:
     JournalMachine.client = client
     machine = JournalMachine.TestCase
-    machine.settings = settings(max_examples=80, stateful_step_count=40, phases=(Phase.generate,))
+    machine.settings = settings(max_examples=80, stateful_step_count=50, phases=(Phase.generate,))
     machine().runTest()

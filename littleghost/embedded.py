@@ -11,6 +11,7 @@ import importlib.util
 import os
 import re
 import shutil
+import socket
 import subprocess
 import tempfile
 import time
@@ -76,7 +77,11 @@ class PrivateRedis:
         self._owner = os.getpid()
         self._process = self._start()
         self._guard = self._start_guard()
-        self._wait()
+        try:
+            self._wait()
+        except BaseException:
+            self.stop()
+            raise
         atexit.register(self.stop)
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -113,23 +118,35 @@ class PrivateRedis:
 
     def _wait(self) -> None:
         deadline = time.monotonic() + START_TIMEOUT_S
-        while not self._socket.exists():
+        while not self._answers():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 log = self.directory / "redis.log"
                 tail = log.read_text("utf-8", "replace")[-500:] if log.exists() else ""
                 raise ConfigurationError(f"the private Redis server did not start: {tail.strip()}")
             time.sleep(0.005)
 
+    def _answers(self) -> bool:
+        """Whether the server takes commands: it makes its socket before it can."""
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.settimeout(1.0)
+            try:
+                probe.connect(str(self._socket))
+                probe.sendall(b"PING\r\n")
+                return probe.recv(64).startswith(b"+PONG")
+            except OSError:
+                return False
+
     def stop(self) -> None:
         """Stop the server and remove its temporary data. Idempotent."""
-        if os.getpid() != self._owner or self._process.poll() is not None:
+        if os.getpid() != self._owner or self._guard.poll() is not None:
             return
-        self._process.terminate()
-        try:
-            self._process.wait(5)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait(5)
+        if self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(5)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait(5)
         self._guard.communicate(b"done\n")
         if self._is_temporary:
             shutil.rmtree(self.directory, ignore_errors=True)

@@ -14,7 +14,7 @@ import zlib
 from littleghost.errors import InvocationError
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
-_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 _OWN_ID = re.compile(r"(\d\d)-.+")
 MAX_PARTITIONS = 100
 
@@ -43,11 +43,11 @@ def check_run_id(run_id: object) -> str:
     """Refuse a run id that keys, logs or URLs could not carry.
 
     Raises:
-        InvocationError: It is no text of 1 to 128 letters, digits and `_.:-`.
+        InvocationError: It is no text of 1 to 128 letters, digits and `_.-`.
     """
     if not isinstance(run_id, str) or not _RUN_ID.fullmatch(run_id):
         raise InvocationError(
-            f"run_id {run_id!r} must be 1 to 128 letters, digits, '_', '.', ':' or '-', "
+            f"run_id {run_id!r} must be 1 to 128 letters, digits, '_', '.' or '-', "
             "and begin with a letter or digit",
             field="run_id",
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from littleghost.errors import DefinitionError
@@ -46,7 +46,8 @@ class Limits:
 
     def to_json(self) -> dict[str, Any]:
         """Give the JSON form, for the definition's fingerprint."""
-        return asdict(self)
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        return {**values, "model_settings": dict(self.model_settings)}
 
 
 def _is_count(value: object, least: int) -> bool:

@@ -6,6 +6,7 @@ One frozen value, read once; no other module reads the environment.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, cast
@@ -68,6 +69,10 @@ class Settings:
         if not 1 <= self.partitions <= MAX_PARTITIONS:
             raise ConfigurationError(
                 f"partitions is {self.partitions!r}; use a number from 1 to {MAX_PARTITIONS}"
+            )
+        if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", self.queue_prefix):
+            raise ConfigurationError(
+                f"queue_prefix is {self.queue_prefix!r}; use 1 to 64 letters, digits, '_' and '-'"
             )
         if self.heartbeat_s * 2 > self.lease_s:
             raise ConfigurationError(

@@ -14,8 +14,9 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from littleghost.errors import JournalUnavailableError, NoWorkerError, WaitTimeoutError
 from littleghost.events import TERMINAL_TYPES, StreamEvent
+from littleghost.journal.connection import BLOCK_MS
 from littleghost.journal.tail import PAGE, Stored, Tail, read_page
-from littleghost.wiring import BLOCK_MS, Runtime
+from littleghost.wiring import Runtime
 
 # A caller that needs a worker looks for one this often while nothing happens.
 LOOK_S = 1.0
@@ -70,6 +71,8 @@ class Watch:
 
     def events(self, after: int) -> Iterator[StreamEvent]:
         """Yield the events behind a position, the terminal one last."""
+        if after and self.is_over(after):
+            return
         for page in self._pages(after, None):
             yield from page
 
@@ -117,6 +120,13 @@ class Watch:
     def fill(self, page: list[Stored]) -> list[StreamEvent]:
         """Turn stored events into what a watcher sees."""
         return self._tail.fill(page)
+
+    def is_over(self, after: int) -> bool:
+        """Whether a reader who has seen this much has seen the end; False while Redis is away."""
+        try:
+            return self.is_idle_end(after, time.monotonic())
+        except JournalUnavailableError:
+            return False
 
     def is_idle_end(self, after: int, quiet_since: float) -> bool:
         """Whether nothing can come any more: the run has expired, or its end was read already.
@@ -184,6 +194,8 @@ async def watch_async(
     watch = Watch(work, run_id, need_worker=need_worker)
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     quiet_since, outage = time.monotonic(), Outage()
+    if after and not only_end and await asyncio.to_thread(watch.is_over, after):
+        return
     async with _async_client(work) as client:
         while True:
             page: list[Stored] = []

@@ -11,16 +11,13 @@ import time
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-import redis
-from redis.backoff import ExponentialBackoff
-from redis.retry import Retry
-
 from littleghost import registry
 from littleghost.celery.envelope import template
 from littleghost.engine.perform import Performer
 from littleghost.engine.ports import Collaborators, Lease
 from littleghost.errors import ConfigurationError, HandOverError, StaleAttemptError
 from littleghost.journal import keys
+from littleghost.journal.connection import MAX_IDLE_WORKER, TrimmedPool, connect
 from littleghost.journal.control import RunningTasks
 from littleghost.journal.keeper import Keeper
 from littleghost.journal.live import LiveEvents
@@ -36,29 +33,6 @@ from littleghost.providers.stand_in import STAND_IN, connect_stand_in
 from littleghost.settings import Settings
 
 logger = logging.getLogger("littleghost")
-# A blocking read of events waits this long at most; its socket waits a little longer.
-BLOCK_MS = 5_000
-_SOCKET_S = 5.0
-
-
-def connect(url: str, *, blocking: bool = False) -> redis.Redis:
-    """Make a Redis client.
-
-    Args:
-        blocking: Its reads may wait for some seconds.
-    """
-    return redis.Redis.from_url(
-        url,
-        decode_responses=True,
-        encoding_errors="replace",
-        protocol=2,
-        socket_timeout=_SOCKET_S + (BLOCK_MS / 1000 if blocking else 0.0),
-        socket_connect_timeout=2.0,
-        **({} if url.startswith("unix") else {"socket_keepalive": True}),
-        health_check_interval=30,
-        # A command whose reply was lost is sent again: every script gives the first answer then.
-        retry=Retry(ExponentialBackoff(cap=0.5, base=0.02), 3),
-    )
 
 
 class Runtime:
@@ -168,6 +142,9 @@ class Runtime:
     def become_worker(self, worker_id: str, queues: Iterable[str]) -> None:
         """Take an identity under which tasks are claimed."""
         self.journal.worker_id = worker_id
+        pool = self.client.connection_pool
+        if isinstance(pool, TrimmedPool):
+            pool.max_idle = MAX_IDLE_WORKER
         self.performer = self._performer(queues)
 
     def disconnect(self) -> None:
@@ -178,6 +155,8 @@ class Runtime:
     def close(self) -> None:
         """Close the connections of a runtime that is no longer used."""
         self.running.close()
+        if self._broker is not None:
+            self._broker.close()
         self.client.close()
         self.reader.close()
 
@@ -300,7 +279,12 @@ def _embedded(settings: Settings) -> Runtime:
         connect_stand_in(known)
         known.default = STAND_IN
     made = Runtime(settings, known, is_embedded=True)
-    _start_worker(made)
+    try:
+        _start_worker(made)
+    except BaseException:
+        made.close()
+        server.stop()
+        raise
     took_ms = (time.monotonic() - started) * 1000
     sys.stderr.write(
         f"littleghost: embedded Redis and worker started in {took_ms:.0f} ms "
@@ -322,6 +306,10 @@ def _start_worker(made: Runtime) -> None:
     _current = made
     try:
         InProcessWorker(made.settings, made.hand_over)
+    except SystemExit as refusal:
+        # A worker that refuses to start ends its process; this process is the application's.
+        _current = None
+        raise refusal.__cause__ or refusal from None
     except BaseException:
         _current = None
         raise

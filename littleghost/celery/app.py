@@ -54,8 +54,14 @@ def kombu_url(url: str) -> str:
     return url.replace("unix://", "redis+socket://", 1) if url.startswith("unix://") else url
 
 
-def make_app(settings: Settings, name: str = "littleghost") -> Celery:
-    """Make a Celery app that carries runs."""
-    app = Celery(name)
+def make_app(
+    settings: Settings, name: str = "littleghost", *, set_as_current: bool = True
+) -> Celery:
+    """Make a Celery app that carries runs.
+
+    Args:
+        set_as_current: Whether it becomes the app that shared tasks are sent with.
+    """
+    app = Celery(name, set_as_current=set_as_current)
     app.conf.update(config(settings))
     return app

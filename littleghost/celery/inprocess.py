@@ -39,7 +39,7 @@ class InProcessWorker:
         self._hand_over = hand_over
         for name in ("celery", "kombu"):
             logging.getLogger(name).setLevel(logging.ERROR)
-        app = make_app(settings, "littleghost-embedded")
+        app = make_app(settings, "littleghost-embedded", set_as_current=False)
         app.finalize()
         queues = [
             settings.queue(kind, lane) for lane in ("", "batch") for kind in ("turns", "tools")

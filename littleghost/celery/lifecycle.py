@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import sys
 import threading
 import time
 import uuid
@@ -118,12 +119,26 @@ def _our_queues(work: Runtime, app: Any) -> tuple[str, ...]:
 
 
 def _on_init(sender: Any, **_: Any) -> None:
+    """Begin to be a worker, or end the process with the reason.
+
+    Celery logs what a signal's handler raises and goes on, so a refusal must leave it as an exit.
+    """
+    try:
+        _begin(sender)
+    except LittleGhostError as error:
+        sys.stderr.write(f"littleghost: this worker does not start: {error}\n")
+        sys.stderr.flush()
+        raise SystemExit(1) from error
+
+
+def _begin(sender: Any) -> None:
     """Check what can be checked before the first task, and take an identity."""
     work = runtime(for_worker=True)
     app = sender.app
     expected = kombu_url(work.settings.broker_url or work.settings.redis_url or "")
-    actual = app.conf.broker_url
-    if expected and actual and _place(expected) != _place(actual):
+    # What Celery takes when nothing is set.
+    actual = app.conf.broker_read_url or app.conf.broker_url or "amqp://"
+    if expected and _place(expected) != _place(actual):
         raise ConfigurationError(
             f"this Celery app takes messages from {_place(actual)!r} and LittleGhost sends them to "
             f"{_place(expected)!r}; set LITTLEGHOST_BROKER_URL to the app's broker"

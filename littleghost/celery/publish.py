@@ -58,6 +58,14 @@ class BrokerPublisher:
             except (OSError, KombuError, *self._errors()) as error:
                 self._fail(error)
 
+    def close(self) -> None:
+        """Close the connection; it opens again when needed."""
+        with self._lock:
+            connection, self._connection = self._connection, None
+            self._declared.clear()
+            if connection is not None:
+                connection.release()
+
     def lengths(self, queues: Collection[str]) -> dict[str, int]:
         """Give the number of messages waiting in some queues; 0 when the broker cannot say."""
         with self._lock:
@@ -101,7 +109,9 @@ class BrokerPublisher:
                     "max_retries": 1,
                 },
             )
-            self._connection.connect()
+            self._connection.ensure_connection(
+                max_retries=1, interval_start=0, interval_step=0, interval_max=0
+            )
         return self._connection.default_channel
 
     def _queue(self, queue: str) -> Queue:
@@ -115,4 +125,8 @@ class BrokerPublisher:
 
     def _length(self, queue: str) -> int:
         self._declare(queue)
-        return int(self._queue(queue).queue_declare(passive=True).message_count)
+        try:
+            return int(self._queue(queue).queue_declare(passive=True).message_count)
+        except self._channel().connection.client.channel_errors:
+            # kombu's Redis transport knows no empty queue.
+            return 0

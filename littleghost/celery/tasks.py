@@ -16,7 +16,7 @@ from littleghost.celery.request import TaskRequest
 from littleghost.wiring import runtime
 
 _TASK_ID = re.compile(r"[0-9]+(\.[0-9]+)*-[a-z][0-9.]*")
-_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 
 
 class RunTask(Task):

@@ -25,6 +25,8 @@ class TaskSpec:
         exclusive: Whether no other exclusive task of the run may be ready beside it.
         idempotent: Whether it may be repeated after its worker died.
         join: The join that waits for it.
+        gate: The join whose width says when it may start; its own join unless given.
+        delay_s: Seconds until it may start.
         waits: Whether it starts only when a join or a signal makes it ready.
     """
 
@@ -36,6 +38,8 @@ class TaskSpec:
     exclusive: bool = False
     idempotent: bool = False
     join: str | None = None
+    gate: str | None = None
+    delay_s: float = 0.0
     waits: bool = False
 
 
@@ -50,6 +54,12 @@ class ParticipantSpec:
         kind: agent, workflow, swarm or graph.
         state: The decider's state, JSON.
         join: The join that waits for the participant.
+        records: What its list begins with.
+        working: What its working state begins with, JSON text by key.
+        context: The context its own code sees; None is the invocation's.
+        settings: Model settings on top of the invocation's.
+        step: How a result tells of it: `{name, predecessors, branch, attempt, first}`.
+        path: The composites around it, outermost first, as events show them.
     """
 
     id: str
@@ -59,6 +69,12 @@ class ParticipantSpec:
     state: Mapping[str, Any]
     parent: str | None = None
     join: str | None = None
+    records: tuple[str, ...] = ()
+    working: Mapping[str, str] = field(default_factory=dict[str, str])
+    context: Mapping[str, Any] | None = None
+    settings: Mapping[str, Any] | None = None
+    step: Mapping[str, Any] | None = None
+    path: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +114,7 @@ class Join:
         members: Ids of tasks or participants, in the order in which results are delivered.
         width: How many of the members that are tasks may be ready at once.
         then: The waiting task that becomes ready.
+        fail_fast: Whether a member that failed is enough to go on.
     """
 
     id: str
@@ -105,6 +122,7 @@ class Join:
     members: tuple[str, ...]
     width: int
     then: str
+    fail_fast: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,16 +163,39 @@ class TryAgain:
 
 @dataclass(frozen=True, slots=True)
 class Complete:
-    """End the participant with a result; the root's result ends the run."""
+    """End the participant with a result; the root's result ends the run.
+
+    Attributes:
+        result: JSON; its parent's list gets `{p, b, e, r: result}`.
+        say: What a composite root's session keeps as the answer, a message as the journal keeps it.
+    """
 
     result: Mapping[str, Any]
+    say: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """End the run with an error."""
+    """End the participant with an error; the root's error ends the run.
+
+    The list of a child's parent gets `{p, b, e, x: error}`.
+    """
 
     error: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """Wake the coordinator after a while, whatever happens before."""
+
+    delay_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class CancelParticipants:
+    """Stop participants and everything below them; nothing of theirs is recorded any more."""
+
+    ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +207,7 @@ class Emit:
     Attributes:
         record: Index of the record of the participant's list that the event speaks of.
         result: The task whose result the event speaks of.
+        participant: Whom it is about; whoever decides unless given.
         live: Whether the event is live text, which need not outlast its turn for long.
     """
 
@@ -173,6 +215,7 @@ class Emit:
     data: Mapping[str, Any] = field(default_factory=dict[str, Any])
     record: int | None = None
     result: str | None = None
+    participant: str | None = None
     live: bool = False
 
 
@@ -187,5 +230,7 @@ Command: TypeAlias = (
     | TryAgain
     | Complete
     | Fail
+    | Wake
+    | CancelParticipants
     | Emit
 )

@@ -15,6 +15,7 @@ from littleghost.engine.slot import occupied
 from littleghost.engine.turn import Turn, TurnCutError, cut_commands
 from littleghost.errors import (
     CancelledError,
+    CleanupError,
     ControlError,
     DeadlineExceededError,
     DefinitionChangedError,
@@ -123,6 +124,8 @@ class Performer:
         except TurnCutError as error:
             self._stopped(lease, error.cause)
             return cut_commands(error)
+        except CleanupError as error:
+            return decide.fail(error)
         except ControlError as error:
             self._stopped(lease, error)
             return []

@@ -66,6 +66,8 @@ class Lease:
         failures: How often the task failed and was tried again.
         left_s: Seconds to the run's deadline, or None.
         working: Working state by key, JSON text each.
+        now_ms: The journal's time when the task was leased.
+        header: The participant's header: who it is, under whom, and what it may see.
         base: How many records of the participant's list are older than the run.
     """
 
@@ -89,6 +91,8 @@ class Lease:
     fingerprint: str
     lane: str
     base: int
+    now_ms: int
+    header: Mapping[str, Any]
 
     @property
     def records(self) -> list[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Callable
 from contextvars import copy_context
 from types import FrameType
@@ -46,12 +47,17 @@ def _interrupted(work: Callable[[], T], seconds: float, on_timeout: Callable[[],
         raise ToolTimeoutError(_message(seconds))
 
     before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    started = time.monotonic()
+    # An alarm of somebody else's is put off, and set again for what was left of its time.
+    others_s, interval_s = signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         return work()
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+        if others_s:
+            left_s = max(0.001, others_s - (time.monotonic() - started))
+            signal.setitimer(signal.ITIMER_REAL, left_s, interval_s)
 
 
 def _abandoned(work: Callable[[], T], seconds: float, on_timeout: Callable[[], None]) -> T:

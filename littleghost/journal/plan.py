@@ -80,6 +80,7 @@ class Plan:
                     "m": list(join.members),
                     "w": join.width,
                     "t": join.then,
+                    **({"f": True} if join.fail_fast else {}),
                 }
             )
         for task in tasks:
@@ -93,10 +94,17 @@ class Plan:
             "n": spec.label,
             "st": self.payload(dumps(spec.state)),
         }
-        if spec.parent is not None:
-            header["up"] = spec.parent
-        if spec.join is not None:
-            header["j"] = spec.join
+        optional = {
+            "up": spec.parent,
+            "j": spec.join,
+            "cx": spec.context,
+            "set": spec.settings,
+            "step": spec.step,
+            "path": list(spec.path) or None,
+            "i": [self.payload(record) for record in spec.records] or None,
+            "c": [[key, self.payload(value)] for key, value in spec.working.items()] or None,
+        }
+        header.update({name: value for name, value in optional.items() if value is not None})
         return header
 
     def _task_header(self, spec: TaskSpec) -> dict[str, Any]:
@@ -110,6 +118,10 @@ class Plan:
             header["d"] = self.payload(dumps(spec.payload))
         if spec.join is not None:
             header["j"] = spec.join
+        if spec.gate is not None:
+            header["g"] = spec.gate
+        if spec.delay_s > 0:
+            header["delay"] = round(spec.delay_s * 1000)
         for name, flag in (("x", spec.exclusive), ("i", spec.idempotent), ("wait", spec.waits)):
             if flag:
                 header[name] = True
@@ -122,7 +134,7 @@ def stored_event(command: commands.Emit, participant: str) -> str:
     Shape: `{"type", "p": participant, "d": data?, "m": index of the record it speaks of?,
     "r": task whose result it speaks of?}`.
     """
-    event: dict[str, Any] = {"type": command.type, "p": participant}
+    event: dict[str, Any] = {"type": command.type, "p": command.participant or participant}
     if command.data:
         event["d"] = command.data
     if command.record is not None:
@@ -176,10 +188,20 @@ def _try_again(plan: Plan, command: commands.TryAgain) -> None:
 
 def _complete(plan: Plan, command: commands.Complete) -> None:
     plan.fields["done"] = plan.payload(dumps(command.result))
+    if command.say is not None:
+        plan.fields["say"] = plan.payload(command.say)
 
 
 def _fail(plan: Plan, command: commands.Fail) -> None:
     plan.fields["f"] = ["failed", plan.payload(dumps(command.error))]
+
+
+def _wake(plan: Plan, command: commands.Wake) -> None:
+    plan.fields["w"] = max(1, round(command.delay_s * 1000))
+
+
+def _cancel(plan: Plan, command: commands.CancelParticipants) -> None:
+    plan.list("k").extend(command.ids)
 
 
 def _emit(plan: Plan, command: commands.Emit) -> None:
@@ -199,5 +221,7 @@ _ADD: dict[type, Callable[[Plan, Any], None]] = {
     commands.TryAgain: _try_again,
     commands.Complete: _complete,
     commands.Fail: _fail,
+    commands.Wake: _wake,
+    commands.CancelParticipants: _cancel,
     commands.Emit: _emit,
 }

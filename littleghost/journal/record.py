@@ -128,8 +128,11 @@ class Records:
 
     def state(self, record: RunRecord, participant: str = "0") -> dict[str, Any]:
         """Read a participant's working state, all keys with their prefixes."""
-        header = record.participants[participant]
-        rows = guarded(lambda: self._client.hgetall(header["s"]))
+        key = record.participants[participant]["s"]
+        if record.is_over and participant == "0":
+            # A session's state goes on changing; the run kept what it left.
+            key = f"{self._journal.place(record.run_id)[0]}:s:0"
+        rows = guarded(lambda: self._client.hgetall(key))
         return {key: json.loads(value) for key, value in cast("dict[str, str]", rows).items()}
 
     def recent(self, limit: int) -> list[tuple[str, int]]:

@@ -157,7 +157,9 @@ class RedisJournal:
                 f"run {run_id!r} has journal version {answer[1]!r}, this worker reads "
                 f"{keys.SCHEMA_VERSION}; use workers of the version that started it"
             )
-        return self._lease(run_id, answer[2], memory) if answer[0] == "ok" else None
+        if answer[0] != "ok":
+            return None
+        return self._lease(run_id, answer[2], memory, int(answer[1]))
 
     def commit(
         self, lease: Lease, commands: Sequence[Command], *, serves: Iterable[str] = ()
@@ -202,7 +204,7 @@ class RedisJournal:
         self.memories.append(lease, plan)
         self.publish(ready_tasks(answer[1]))
         row = answer[2]
-        following = self._lease(lease.run_id, row, lease.memory) if row else None
+        following = self._lease(lease.run_id, row, lease.memory, int(answer[3])) if row else None
         return Committed(recorded=True, lease=following)
 
     def give_back(self, lease: Lease) -> None:
@@ -287,7 +289,7 @@ class RedisJournal:
             self.publish(ready_tasks(answer[1]))
         return str(answer[0])
 
-    def _lease(self, run_id: str, row: Sequence[Any], told: RunMemory | None) -> Lease:
+    def _lease(self, run_id: str, row: Sequence[Any], told: RunMemory | None, now_ms: int) -> Lease:
         task_id, header, payload, invocation, participant, state, left, start, records = row[:9]
         working, fingerprint, assembly, lane, created, base = row[9:15]
         task, part = json.loads(header), json.loads(participant)
@@ -314,5 +316,7 @@ class RedisJournal:
             working=dict(zip(working[::2], working[1::2], strict=True)),
             fingerprint=fingerprint or "",
             lane=lane,
-            base=int(base),
+            base=int(base) if task["p"] == "0" else 0,
+            now_ms=now_ms,
+            header=part,
         )

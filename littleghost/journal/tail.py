@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import redis
 
+from littleghost.errors import CleanupError
 from littleghost.events import RAW_AGENT_TYPES, TERMINAL_TYPES, StreamEvent
 from littleghost.failure import Failure
 from littleghost.journal.record import parse_record
@@ -166,7 +167,12 @@ class Tail:
         failure = Failure.from_json(record.error or {})
         error = {"code": failure.code, "message": failure.message, "type": failure.type}
         if kind == "run_error":
-            return {**data, "error": error, "message": failure.message, "cleanup_failed": False}
+            return {
+                **data,
+                "error": error,
+                "message": failure.message,
+                "cleanup_failed": failure.code == CleanupError.code,
+            }
         data["response"] = record.text
         if kind == "run_stop":
             data["result"] = {**(record.result or {}), "usage": record.usage.to_json()}

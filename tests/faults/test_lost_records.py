@@ -38,7 +38,7 @@ def test_runs_go_on_after_redis_was_killed_and_restarted(fleet: Fleet) -> None:
 
 
 def test_what_could_not_be_recorded_in_a_long_outage_is_given_back(fleet: Fleet) -> None:
-    """Redis is away until the workers have given up; nothing stays leased to a worker that lives."""
+    """Redis is away until the workers have given up; nothing stays leased to a live one."""
     turns = fleet.start("turns")
     tools = fleet.start("tools", slots=2)
     streaming = Worker.enqueue("say 50")

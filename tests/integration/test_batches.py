@@ -9,14 +9,12 @@ from typing import Any
 import pytest
 
 from littleghost import Limits, tool
-from littleghost.messages import ToolResult
 from littleghost.providers.scripted import Call, Reply
 from tests.integration.scripted import (
     WAIT_S,
     Gate,
     calls,
     kinds,
-    last_request,
     make_agent,
     results,
     until,
@@ -181,52 +179,6 @@ def _so_far(run: Any) -> list[Any]:
     return events
 
 
-class TestCallIds:
-    """Models repeat ids; every call still has its own result."""
-
-    def check(self, agent: Any, expected: list[str]) -> None:
-        run = agent.ask("Go")
-        assert [text for _, text in results(run)] == expected
-        messages = last_request(agent)
-        uses = [use for message in messages for use in message.tool_uses]
-        answers = [
-            block
-            for message in messages
-            for block in message.content
-            if isinstance(block, ToolResult)
-        ]
-        assert len({use.id for use in uses}) == len(uses) == len(expected)
-        assert [answer.tool_use_id for answer in answers] == [use.id for use in uses]
-        assert all(use.id for use in uses)
-
-    def test_twice_in_one_answer(self) -> None:
-        @tool
-        def work(n: int) -> str:
-            """Work."""
-            return str(n)
-
-        batch = Reply(tool_calls=[Call("work", {"n": n}, id="same") for n in range(3)])
-        self.check(make_agent([batch, "done"], work), ["0", "1", "2"])
-
-    def test_again_in_a_later_turn(self) -> None:
-        @tool
-        def work(n: int) -> str:
-            """Work."""
-            return str(n)
-
-        script = [Reply(tool_calls=[Call("work", {"n": n}, id="same")]) for n in range(3)]
-        self.check(make_agent([*script, "done"], work), ["0", "1", "2"])
-
-    def test_without_any(self) -> None:
-        @tool
-        def work(n: int) -> str:
-            """Work."""
-            return str(n)
-
-        batch = Reply(tool_calls=[Call("work", {"n": n}, id="") for n in range(2)])
-        self.check(make_agent([batch, "done"], work), ["0", "1"])
-
-
 class TestLimits:
     def test_a_batch_that_passes_the_limit_is_not_run_at_all(self) -> None:
         done: list[int] = []
@@ -307,3 +259,16 @@ def test_a_wide_batch_ends_with_every_result_in_its_place() -> None:
 
     run = make_agent([numbered(200), "done"], work).ask("Go")
     assert [text for _, text in results(run)] == [str(n) for n in range(200)]
+
+
+def test_limits_end_a_run_with_a_code_of_their_own() -> None:
+    @tool
+    def again() -> str:
+        """Do it again."""
+        return "again"
+
+    run = make_agent(lambda _: calls("again"), again, limits=Limits(max_turns=3)).ask("Go")
+    assert run.error is not None
+    assert (run.outcome, run.error.code) == ("failed", "max_turns")
+    assert kinds(run).count("model_stop") == 3
+    assert "more steps" in run.error.message

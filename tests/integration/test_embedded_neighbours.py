@@ -44,6 +44,21 @@ print("threads that keep the process:", [t.name for t in threading.enumerate()
 """
 
 
+WITH_A_BAD_NEIGHBOUR = """
+from littleghost import Agent, models
+models().connect("x", "scripted", script=["hello"])
+class Hello(Agent):
+    model = "x:m"
+class Wrong(Agent):
+    tools = "none"
+for _ in range(2):
+    try:
+        print("answer:", Hello.ask("Hi").response)
+    except BaseException as error:
+        print(type(error).__name__, error)
+"""
+
+
 def python(code: str, **variables: str) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if "LITTLEGHOST" not in name}
     return subprocess.run(
@@ -66,12 +81,20 @@ def test_a_class_of_the_main_script_works_embedded_and_after_a_fork() -> None:
     assert all(line.startswith("littleghost: ") for line in answer.stderr.splitlines())
 
 
-@pytest.mark.xfail(strict=True, reason="the embedded worker's app becomes Celery's current app")
 def test_the_applications_own_celery_app_stays_the_current_one() -> None:
     answer = python(BESIDE_AN_APP)
     assert answer.returncode == 0, answer.stderr
     assert "current app: own" in answer.stdout
     assert "shared tasks go to: own" in answer.stdout
+
+
+def test_a_wrong_definition_is_an_error_of_the_call_and_no_exit() -> None:
+    answer = python(WITH_A_BAD_NEIGHBOUR)
+    assert answer.returncode == 0, answer.stderr
+    first, second = answer.stdout.splitlines()
+    assert "Wrong.tools" in first + answer.stderr
+    assert first.startswith("DefinitionError")
+    assert second == first
 
 
 def test_embedded_mode_can_be_forbidden() -> None:

@@ -50,7 +50,6 @@ def test_a_run_goes_on_when_such_a_worker_is_killed(fleet: Site) -> None:
     assert run.wait(30).response == "through"
 
 
-@pytest.mark.xfail(strict=True, reason="there is no littleghost.tasks")
 def test_autodiscovery_finds_the_package_by_its_own_name() -> None:
     from celery import Celery
 

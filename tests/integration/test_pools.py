@@ -13,8 +13,8 @@ from littleghost import Run
 from littleghost.errors import JournalUnavailableError
 from tests.faults.fleet import wait_until
 from tests.integration.processes import QUIET, Site, site
-from tests.integration.site_app import SiteAgent
 from tests.integration.scripted import kinds, results
+from tests.integration.site_app import SiteAgent
 
 pytestmark = [pytest.mark.redis, pytest.mark.worker]
 
@@ -93,7 +93,6 @@ def test_children_of_a_pool_do_not_mix_up_each_others_answers(fleet: Site) -> No
     wait_until(lambda: clients(fleet) <= before + 10, "connections are as many as before")
 
 
-@pytest.mark.xfail(strict=True, reason="idle connections of a burst stay open in redis-py's pool")
 def test_requests_on_fresh_threads_leave_no_connections_behind(fleet: Site) -> None:
     """A web process: 500 requests, each on a thread of its own, at most 50 at once."""
     before = clients(fleet)

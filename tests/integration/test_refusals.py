@@ -89,6 +89,7 @@ def no_key_is_left(embedded: object) -> Iterator[None]:
         ("run_id", "x", {"run_id": "../../etc"}),
         ("run_id", "x", {"run_id": "{x}"}),
         ("run_id", "x", {"run_id": "a|b"}),
+        ("run_id", "x", {"run_id": "like-a-key:e"}),
         ("run_id", "x", {"run_id": "ü"}),
         ("run_id", "x", {"run_id": "a\n"}),
         ("run_id", "x", {"run_id": "x" * 129}),
@@ -164,7 +165,7 @@ def test_a_class_that_no_worker_could_import_is_refused_against_a_fleet() -> Non
 class TestModels:
     @pytest.mark.parametrize(
         "model",
-        ["nowhere:m", "no-such-role", ":m", "brain:", {"provider": "nowhere", "model": "m"}, {}],
+        ["nowhere:m", "no-such-role", ":m", "brain:", {"provider": "nowhere", "model": "m"}],
     )
     def test_an_unknown_model_is_refused(self, model: Any) -> None:
         with pytest.raises(UnknownModelError):
@@ -189,11 +190,11 @@ class TestModels:
 
 
 def undescribed() -> type[Tool]:
-    return type("Silent", (Tool,), {"call": lambda self, input: 1})
+    return type("Silent", (Tool,), {"call": lambda self, value: 1})
 
 
 def with_schema(schema: Any) -> type[Tool]:
-    body = {"__doc__": "Do it.", "input_schema": schema, "call": lambda self, input: 1}
+    body = {"__doc__": "Do it.", "input_schema": schema, "call": lambda self, value: 1}
     return type("Silent", (Tool,), body)
 
 

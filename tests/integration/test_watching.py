@@ -165,7 +165,7 @@ class TestLeaving:
 
         assert run.response == "the end"
         again = list(Run.get(run.id).events(after=seen[-1].id))
-        assert [event.id for event in again][0] == str(int(seen[-1].id) + 1)
+        assert again[0].id == str(int(seen[-1].id) + 1)
         assert again[-1].type == "run_stop"
 
     def test_half_of_many_async_readers_leave_and_their_connections_go(

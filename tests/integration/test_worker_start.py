@@ -14,8 +14,6 @@ from tests.integration.processes import QUIET, CeleryWorker, Site, site
 pytestmark = [pytest.mark.redis, pytest.mark.worker]
 
 NOWHERE = "redis://127.0.0.1:1/0"
-# Celery's signals log what a handler raises and go on, so a refusal must not be an ordinary error.
-SWALLOWED = pytest.mark.xfail(strict=True, reason="Celery's signals swallow the refusal")
 EXIT_S = 20.0
 
 
@@ -67,7 +65,6 @@ def refused(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Cele
         ("default broker", ["LITTLEGHOST_BROKER_URL"]),
     ],
 )
-@SWALLOWED
 def test_the_process_says_why_and_exits(
     refused: dict[str, CeleryWorker], name: str, words: list[str]
 ) -> None:

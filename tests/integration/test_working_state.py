@@ -1,4 +1,4 @@
-"""What tools keep while a run goes on: nothing is lost, and a repeated call changes nothing (P2)."""
+"""What tools keep while a run goes on: nothing is lost, a repeated call changes nothing (P2)."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ if not status or is_over(status) then
   end
   return { 'over' }
 end
-if mend then call('ZADD', P .. 'live', NOW + 60000, run.id) end
+if mend then call('ZADD', P .. 'live', NOW + 300000, run.id) end
 local found = {}
 local fields = call('HGETALL', run.key)
 for i = 1, #fields, 2 do

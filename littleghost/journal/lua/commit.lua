@@ -1,7 +1,7 @@
 -- Record a task's outcome once, and make ready what follows from it.
 -- KEYS 1 run. ARGV 1 partition prefix, 2 run id, 3 task id, 4 attempt, 5 worker, 6 child process,
 -- 7 creation time of the run, 8 how many entries of the list the caller has, 9 plan JSON, 10… payloads.
--- plan: l live events, e events, m messages, st state, r result, u usage, o state operations, x text, p participants,
+-- plan: k participants to cancel, w wake the coordinator (ms from now), say (what a composite's session gets), l live events, e events, m messages, st state, r result, u usage, o state operations, x text, p participants,
 --   j joins, t tasks, again (delay ms, header changes), done (complete the participant),
 --   f (finish the run: outcome, error), next (queues served here), cut (turns whose live text stays).
 -- Returns {'ok', ready, lease or false} | {'stopped'} | {'stale'}; the same commit gets the same answer.
@@ -16,7 +16,7 @@ if not task or task.s ~= 'leased' or task.w ~= worker or task.a ~= tonumber(ARGV
   if told == 'stopped' then return { 'stopped' } end
   local held = leased and task_of(run, leased)
   if held and held.s == 'leased' and held.w == worker then
-    return { 'ok', told, lease_answer(run, leased, held, '', 0) }
+    return { 'ok', told, lease_answer(run, leased, held, '', 0), format('%.0f', NOW) }
   end
   return { 'ok', told, false }
 end
@@ -34,7 +34,8 @@ if stopped then
     for _, o in ipairs(plan.o or {}) do change_state(part.s, o[1], o[2], ARGV[o[3]]) end
   end
   drop(run, tid, task)
-  if tonumber(get(run, 'held')) == 0 then finish_stopped(run, plan.x and ARGV[plan.x]) end
+  if plan.x then call('HSET', run.key, 'said', ARGV[plan.x]) end
+  if tonumber(get(run, 'held')) == 0 then finish_stopped(run) end
   publish_ready()
   call('SET', answers, cmsgpack.pack({ 'stopped', false }), 'EX', ANSWER_S)
   return { 'stopped' }
@@ -48,11 +49,22 @@ if plan.r then call('HSET', run.key .. ':r', tid, ARGV[plan.r]) end
 for _, o in ipairs(plan.o or {}) do change_state(part.s, o[1], o[2], ARGV[o[3]]) end
 if plan.cut and last then cut_live(run, plan.cut, last) end
 
+if plan.k then cancel_participants(run, plan.k) end
+local ends = plan.done or plan.f
 if plan.again then
   for name, value in pairs(plan.again.h or {}) do task[name] = value end
   task.s = 'wait'
   save_task(run, tid, task)
   call('ZADD', P .. 'timers', NOW + plan.again.delay, ref(run, tid))
+elseif task.k == 'advance' and not ends then
+  local missed = task.y
+  task.s, task.y = 'wait', nil
+  save_task(run, tid, task)
+  if missed then
+    make_ready(run, tid, task)
+  elseif plan.w then
+    call('ZADD', P .. 'timers', 'LT', NOW + plan.w, ref(run, tid))
+  end
 else
   drop(run, tid, task)
 end
@@ -61,13 +73,18 @@ if task.j and not plan.again then arrive(run, task.j, tid) end
 if plan.done then
   if task.p == '0' then
     call('HSET', run.key, 'result', ARGV[plan.done])
-    finish(run, 'completed')
+    finish(run, 'completed', nil, plan.say and ARGV[plan.say])
   else
-    call('HSET', run.key .. ':r', task.p, ARGV[plan.done])
-    arrive(run, part.j, task.p)
+    settle(run, task.p, part, ARGV[plan.done], false)
   end
 elseif plan.f then
-  finish(run, plan.f[1], ARGV[plan.f[2]])
+  if task.p == '0' then
+    finish(run, plan.f[1], ARGV[plan.f[2]])
+  else
+    cancel_participants(run, { task.p })
+    call('HDEL', run.key, 'z:' .. task.p)
+    settle(run, task.p, part, ARGV[plan.f[2]], true)
+  end
 end
 
 local nxt, leased = ready[1], false
@@ -79,4 +96,4 @@ if plan.next and #ready == 1 and plan.next[nxt.task.q] and nxt.run.key == run.ke
 end
 local told = publish_ready()
 call('SET', answers, cmsgpack.pack({ told, leased and nxt.tid }), 'EX', ANSWER_S)
-return { 'ok', told, leased }
+return { 'ok', told, leased, format('%.0f', NOW) }

@@ -33,7 +33,9 @@ end
 for _, i in ipairs(plan.i or {}) do call('RPUSH', run.key .. ':i', ARGV[i]) end
 for _, c in ipairs(plan.c or {}) do call('HSET', run.key .. ':c', c[1], ARGV[c[2]]) end
 if plan.session then
-  plan.p[1].m, plan.p[1].s = plan.session .. ':m', plan.session .. ':s'
+  -- An agent's conversation is the session's; a composite's list holds more than conversation.
+  if plan.p[1].k == 'agent' then plan.p[1].m = plan.session .. ':m' end
+  plan.p[1].s = plan.session .. ':s'
 end
 call('ZADD', P .. 'live', NOW + 60000, run.id)
 call('ZADD', P .. 'runs', created, run.id)

@@ -109,13 +109,6 @@ def test_scripts_and_kombu_send_the_same_messages(
     assert pushed == published
 
 
-EMPTY_QUEUE = pytest.mark.xfail(
-    reason="kombu's Redis transport knows no empty queue: asking for its length raises NOT_FOUND",
-    strict=False,
-)
-
-
-@EMPTY_QUEUE
 def test_lengths_of_queues_are_the_same(client: redis.Redis, publisher: BrokerPublisher) -> None:
     one_of_each(journal(client, None))
     assert publisher.lengths(["lg.turns", "lg.none"]) == {
@@ -124,7 +117,6 @@ def test_lengths_of_queues_are_the_same(client: redis.Redis, publisher: BrokerPu
     }
 
 
-@EMPTY_QUEUE
 def test_a_lost_message_is_sent_again_over_kombu(
     client: redis.Redis, publisher: BrokerPublisher
 ) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from littleghost.demo import support
-from littleghost.providers.stand_in import reply
 from littleghost.messages import Message, ToolResult, assistant, system, user
 from littleghost.providers.base import ModelRequest
+from littleghost.providers.stand_in import reply
 
 TOOLS = tuple(
     tool.specification() for tool in (support.OrderStatusTool, support.help_center_lookup)

@@ -8,6 +8,13 @@ end
 local function begin(run)
   local root = participant_of(run, '0')
   local init = call('LRANGE', run.key .. ':i', 0, -1)
+  local session = get(run, 'session')
+  if session and root.m ~= session .. ':m' then
+    local stored = call('LRANGE', session .. ':m', 0, -1)
+    for i = 1, #stored, 1000 do
+      call('RPUSH', root.m, unpack(stored, i, math.min(i + 999, #stored)))
+    end
+  end
   call('DEL', run.key .. ':i')
   local history = tonumber(get(run, 'hist'))
   local has_stored = call('EXISTS', root.m) == 1
@@ -67,7 +74,7 @@ end
 -- What still runs is told to stop, and what this script made ready is not started any more.
 local TERMINAL = { completed = 'run_stop', failed = 'run_error', partial = 'run_partial', cancelled = 'run_cancel' }
 
-local function finish(run, outcome, err)
+local function finish(run, outcome, err, say)
   local fields = call('HGETALL', run.key)
   local dead, lists, others = {}, {}, {}
   for i = 1, #fields, 2 do
@@ -99,7 +106,7 @@ local function finish(run, outcome, err)
   end
   ready = others
   for i = 1, #dead, 1000 do call('HDEL', run.key, unpack(dead, i, math.min(i + 999, #dead))) end
-  call('HDEL', run.key, 'xh', 'stop', 'stop_error', 'cutev')
+  call('HDEL', run.key, 'xh', 'stop', 'stop_error', 'cutev', 'said')
   local last = call('LLEN', participant_of(run, '0').m) - 1
   call('HSET', run.key, 'status', outcome, 'ended', format('%.0f', NOW), 'held', 0, 'last', last)
   if err then call('HSET', run.key, 'error', err) end
@@ -109,6 +116,16 @@ local function finish(run, outcome, err)
   call('ZREM', P .. 'deadlines', run.id)
   call('ZREM', P .. 'stops', run.id)
   call('DEL', run.key .. ':x', run.key .. ':c', run.key .. ':cut')
+  local session = get(run, 'session')
+  if session then
+    -- What this run left, whatever later runs of the session make of it.
+    call('COPY', session .. ':s', run.key .. ':s:0', 'REPLACE')
+    call('EXPIRE', run.key .. ':s:0', RETENTION_S)
+  end
+  if say and session then
+    local asked = call('LINDEX', participant_of(run, '0').m, tonumber(get(run, 'base')))
+    call('RPUSH', session .. ':m', asked, say)
+  end
   leave_session(run)
   expire_all(run)
 end
@@ -136,9 +153,9 @@ local function unfinished_text(run)
   return table.concat(pieces)
 end
 
-local function finish_stopped(run, said)
+local function finish_stopped(run)
   if get(run, 'stop') == 'deadline' then
-    local text = said or unfinished_text(run)
+    local text = get(run, 'said') or unfinished_text(run)
     if text:find('%S') then call('HSET', run.key, 'text', text) end
   end
   local outcome = get(run, 'stop') == 'deadline' and 'partial' or 'cancelled'

@@ -31,7 +31,72 @@ local function arrive(run, jid, member)
     if call('EXISTS', run.key .. ':j:' .. jid) == 1 then return end
   end
   deliver(run, jid, join)
-  make_ready(run, join.t, task_of(run, join.t))
+  wake(run, join.t)
+end
+
+-- Start an agent's or a composite's list and working state.
+local function furnish(run, p)
+  for _, i in ipairs(p.i or {}) do call('RPUSH', p.m, ARGV[i]) end
+  for _, c in ipairs(p.c or {}) do call('HSET', p.s, c[1], ARGV[c[2]]) end
+  p.i, p.c = nil, nil
+end
+
+-- A participant has ended, well or not: its parent's list gets a record of it, at once when the join
+-- that waits for it does not wait for the others any more.
+local function settle(run, pid, part, record, failed)
+  local whole = format('{"p":"%s","b":%.0f,"e":%.0f,"%s":%s}', pid, part.b, NOW, failed and 'x' or 'r', record)
+  call('HSET', run.key .. ':r', pid, whole)
+  call('HSET', run.key, 'z:' .. pid, format('%.0f,%.0f,%s', part.b, NOW, failed and 'failed' or 'completed'))
+  call('HDEL', run.key, 't:' .. pid .. '-a', 'd:' .. pid .. '-a', 'x:' .. pid)
+  call('ZREM', P .. 'timers', ref(run, pid .. '-a'))
+  local raw = part.j and get(run, 'j:' .. part.j)
+  if not raw then return end
+  local join = cjson.decode(raw)
+  if failed and join.f and not join.one then
+    if call('SISMEMBER', run.key .. ':j:' .. part.j, pid) == 0 then return end
+    deliver(run, part.j, join)
+    wake(run, join.t)
+  else
+    arrive(run, part.j, pid)
+  end
+end
+
+-- Stop participants and all below them: their tasks are gone, and late results change nothing.
+local function cancel_participants(run, pids)
+  local function is_below(p)
+    for _, pid in ipairs(pids) do
+      if p == pid or p:sub(1, #pid + 1) == pid .. '.' then return true end
+    end
+    return false
+  end
+  local fields = call('HGETALL', run.key)
+  for i = 1, #fields, 2 do
+    local kind, name = fields[i]:sub(1, 2), fields[i]:sub(3)
+    if kind == 't:' then
+      local task = cjson.decode(fields[i + 1])
+      if is_below(task.p) then
+        if task.s == 'leased' then
+          tell(run, name, task, 'cancel')
+          unlease(run, name, task)
+        end
+        call('ZREM', P .. 'ready', ref(run, name))
+        call('ZREM', P .. 'timers', ref(run, name))
+        call('HDEL', run.key, 't:' .. name, 'd:' .. name)
+        if get(run, 'xh') == name then call('HDEL', run.key, 'xh') end
+      end
+    elseif kind == 'j:' and is_below(cjson.decode(fields[i + 1]).p) then
+      call('DEL', run.key .. ':j:' .. name, run.key .. ':o:' .. name, run.key .. ':q:' .. name)
+      call('HDEL', run.key, fields[i])
+    elseif kind == 'p:' and is_below(name) and not get(run, 'z:' .. name) then
+      local part = cjson.decode(fields[i + 1])
+      call('HSET', run.key, 'z:' .. name, format('%.0f,%.0f,cancelled', part.b, NOW))
+    end
+  end
+  local kept = {}
+  for _, item in ipairs(ready) do
+    if item.run.key ~= run.key or not is_below(item.task.p) then kept[#kept + 1] = item end
+  end
+  ready = kept
 end
 
 -- Record new participants, tasks and joins of a plan. Payloads are arguments, named by index.
@@ -39,6 +104,8 @@ local function start(run, plan)
   for _, p in ipairs(plan.p or {}) do
     p.m = p.m or (run.key .. ':m:' .. p.id)
     p.s = p.s or (run.key .. ':s:' .. p.id)
+    p.b = NOW
+    furnish(run, p)
     local state = ARGV[p.st]
     p.st = nil
     call('HSET', run.key, 'p:' .. p.id, cjson.encode(p), 'x:' .. p.id, state)
@@ -46,7 +113,7 @@ local function start(run, plan)
   local width = {}
   for _, j in ipairs(plan.j or {}) do
     local one = #j.m == 1 and j.m[1] or nil
-    call('HSET', run.key, 'j:' .. j.id, cjson.encode({ t = j.t, p = j.p, one = one }))
+    call('HSET', run.key, 'j:' .. j.id, cjson.encode({ t = j.t, p = j.p, one = one, f = j.f }))
     for i = 1, one and 0 or #j.m, 1000 do
       local last = math.min(i + 999, #j.m)
       call('SADD', run.key .. ':j:' .. j.id, unpack(j.m, i, last))
@@ -55,8 +122,8 @@ local function start(run, plan)
     width[j.id] = j.w
   end
   for _, t in ipairs(plan.t or {}) do
-    local tid, delay, payload, waits = t.id, t.delay, t.d, t.wait
-    t.id, t.delay, t.d, t.wait = nil, nil, nil, nil
+    local tid, delay, payload, waits, gate = t.id, t.delay, t.d, t.wait, t.g or t.j
+    t.id, t.delay, t.d, t.wait, t.g = nil, nil, nil, nil, nil
     if payload then call('HSET', run.key, 'd:' .. tid, ARGV[payload]) end
     if delay then
       t.s = 'wait'
@@ -65,19 +132,19 @@ local function start(run, plan)
     elseif waits then
       t.s = 'wait'
       save_task(run, tid, t)
-    elseif t.j and width[t.j] == 0 then
+    elseif gate and width[gate] == 0 then
       t.s = 'wait'
       save_task(run, tid, t)
-      call('RPUSH', run.key .. ':q:' .. t.j, tid)
+      call('RPUSH', run.key .. ':q:' .. gate, tid)
     else
-      if t.j and width[t.j] then width[t.j] = width[t.j] - 1 end
+      if gate and width[gate] then width[gate] = width[gate] - 1 end
       make_ready(run, tid, t)
     end
   end
   for _, j in ipairs(plan.j or {}) do
     if #j.m == 0 then
       call('HDEL', run.key, 'j:' .. j.id)
-      make_ready(run, j.t, task_of(run, j.t))
+      wake(run, j.t)
     end
   end
 end

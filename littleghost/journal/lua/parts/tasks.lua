@@ -1,6 +1,6 @@
 -- Tasks: ready (a worker may take it), leased (a worker has it), wait (something must happen first).
 -- Header fields: k kind, p participant, q queue, s status, a attempts (the fencing token), w worker,
--- c child process, z the claim that took it, l times lost, at published (ms), n republished, x exclusive, i idempotent, j join.
+-- y wake it again when its worker is done, c child process, z the claim that took it, l times lost, at published (ms), n republished, x exclusive, i idempotent, j join.
 -- What this script made ready: {run, tid, task}. It is written by `publish_ready`, at the end of every
 -- script, or leased at once instead.
 local ready = {}
@@ -26,6 +26,20 @@ local function make_ready(run, tid, task)
   end
   task.s, task.at, task.n = 'ready', NOW, 0
   ready[#ready + 1] = { run = run, tid = tid, task = task }
+end
+
+-- A coordinator has one advance task, which waits until something for it to decide has happened. One
+-- that is being worked on is woken again afterwards, since it may have looked already.
+local function wake(run, tid)
+  local task = task_of(run, tid)
+  if not task then return end
+  if task.s == 'wait' then
+    call('ZREM', P .. 'timers', ref(run, tid))
+    make_ready(run, tid, task)
+  elseif task.s == 'leased' and task.k == 'advance' then
+    task.y = true
+    save_task(run, tid, task)
+  end
 end
 
 local function lease(run, tid, task, worker, child, claim)

@@ -9,6 +9,7 @@ from littleghost import registry
 from littleghost.assembly import Assembly
 from littleghost.engine.commands import ParticipantSpec, TaskSpec
 from littleghost.engine.decide import agent as decide
+from littleghost.engine.opening import Opening
 from littleghost.engine.turn import TURNS
 from littleghost.errors import DefinitionError, InvocationError
 from littleghost.json_values import check_json_mapping, clean_text
@@ -99,9 +100,15 @@ class Agent(Assembly, abstract=True):
         }
 
     @classmethod
-    def begin(cls, queue: Any) -> tuple[Sequence[ParticipantSpec], Sequence[TaskSpec]]:
-        """Give the root participant and its first turn."""
-        participant, turn = decide.start("0", registry.name_of(cls), cls.id(), queue(TURNS))
+    def begin(cls, opening: Opening) -> tuple[Sequence[ParticipantSpec], Sequence[TaskSpec]]:
+        """Give the participant and its first turn."""
+        participant = opening.participant(
+            assembly=registry.name_of(cls),
+            kind=cls.kind,
+            label=cls.id(),
+            state=decide.AgentState().to_json(),
+        )
+        turn = opening.task(decide.turn_id(opening.id, 0), "turn", opening.queue(TURNS))
         return [participant], [turn]
 
     def prompt_text(self) -> str:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal, Self
 from littleghost import registry
 from littleghost.context import Binding
 from littleghost.engine.commands import ParticipantSpec, TaskSpec
+from littleghost.engine.opening import Opening, advance_id
 from littleghost.engine.slot import refuse_blocking
 from littleghost.errors import DefinitionError, InvocationError
 from littleghost.json_values import check_json_mapping, dumps
@@ -139,13 +140,17 @@ class Assembly:
         return cls._fingerprint
 
     @classmethod
-    def begin(cls, queue: Any) -> tuple[Sequence[ParticipantSpec], Sequence[TaskSpec]]:
-        """Give the root participant and the first tasks of a run.
+    def begin(cls, opening: Opening) -> tuple[Sequence[ParticipantSpec], Sequence[TaskSpec]]:
+        """Give the participant and its first tasks: a coordinator's is its advance.
 
         Args:
-            queue: Names the queue of a kind of work.
+            opening: Who the participant is, under whom, and what it may see.
         """
-        raise NotImplementedError
+        participant = opening.participant(
+            assembly=registry.name_of(cls), kind=cls.kind, label=cls.id(), state={}
+        )
+        task = opening.task(advance_id(opening.id), "advance", opening.queue("turns"))
+        return [participant], [task]
 
     @classmethod
     def check_call(cls, invocation: Any) -> None:

@@ -19,6 +19,8 @@ LittleGhostError
 │  ├─ AuthenticationError  InvalidRequestError  ContextWindowOverflowError
 │  └─ ProtocolError           the model broke the rules of the conversation
 │     └─ OutputLimitError  MalformedToolCallError  TurnLimitError  ToolCallLimitError
+├─ AssemblyError              several participants together
+│  └─ AssemblyLimitError
 ├─ ToolError                  its text is shown to the model
 │  └─ ToolTimeoutError
 ├─ ControlError               never shown to the model, never retried
@@ -257,6 +259,18 @@ class ToolCallLimitError(ProtocolError):
     """The agent asked for more tool calls than it is allowed."""
 
     code = "max_tool_calls"
+
+
+class AssemblyError(LittleGhostError):
+    """Several participants of a run did not work together."""
+
+    code = "assembly"
+
+
+class AssemblyLimitError(AssemblyError):
+    """A composite would do more, or nest deeper, than it may."""
+
+    code = "assembly_limit"
 
 
 class ToolError(LittleGhostError):

@@ -171,7 +171,10 @@ class Run:
             stop_reason=str(result.get("stop_reason", "")),
             usage=self.usage,
             load_messages=lambda: [
-                Message.from_json(item) for item in records.messages(record, participant)
+                Message.from_json(item)
+                for item in records.messages(record, participant)
+                # A composite's list also holds what its participants gave back.
+                if "role" in item
             ],
             load_state=lambda: {
                 key[2:]: value

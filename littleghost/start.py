@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from littleghost import registry
 from littleghost.context import Binding
 from littleghost.engine.commands import Emit
+from littleghost.engine.opening import ROOT, Opening
 from littleghost.engine.view import CONTEXT_STATE, RunView
 from littleghost.errors import DefinitionError, InvocationError
 from littleghost.ids import check_run_id, place_run
@@ -112,9 +113,10 @@ def _plan(cls: type[Assembly], invocation: Invocation, lane: str, work: Runtime)
         "fp": cls.fingerprint(),
         "inv": document,
         "ln": lane,
-        "cutev": stored_event(Emit("invocation_error"), "0"),
     }
+    if cls.kind == "agent":
+        facts["cutev"] = stored_event(Emit("invocation_error"), ROOT)
     plan.fields["f"] = [[name, plan.payload(value)] for name, value in facts.items()]
-    participants, tasks = cls.begin(partial(work.settings.queue, lane=lane))
+    participants, tasks = cls.begin(Opening(id=ROOT, queue=partial(work.settings.queue, lane=lane)))
     plan.start(participants, tasks, [])
     return plan

@@ -13,8 +13,8 @@ from littleghost.engine.commands import Command
 from littleghost.engine.ports import Collaborators, Lease
 from littleghost.errors import DefinitionError
 
-# (participant's id, its state, its list of results, invocation) → what is next.
-Decider: TypeAlias = Callable[[Lease, Any], Sequence[Command]]
+# (the participant's lease, its class, all that starting children needs) → what is next.
+Decider: TypeAlias = Callable[[Lease, Any, Collaborators], Sequence[Command]]
 
 _deciders: dict[str, Decider] = {}
 
@@ -36,7 +36,7 @@ def perform(lease: Lease, env: Collaborators) -> list[Command]:
             f"assembly {lease.assembly!r} is of the kind {lease.participant_kind!r}, which this "
             f"worker cannot advance; it knows {', '.join(sorted(_deciders)) or 'none'}"
         )
-    return list(decider(lease, env.assemblies.lookup(lease.assembly)))
+    return list(decider(lease, env.assemblies.lookup(lease.assembly), env))
 
 
 def known_kinds() -> Mapping[str, Decider]:

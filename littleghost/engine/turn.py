@@ -123,6 +123,7 @@ class Turn:
             **resolved.settings,
             **agent.limits.model_settings,
             **cast("Mapping[str, Any]", lease.memory.invocation.get("settings", {})),
+            **cast("Mapping[str, Any]", lease.header.get("set", {})),
         }
         offered = agent.offered(toolset.specifications(), state.turn)
         return resolved.provider, ModelRequest(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from littleghost.context import Binding, RunContext
@@ -51,7 +52,12 @@ def view_of(lease: Lease) -> RunView:
     """Make the view that a task's code gets; the invocation is read once per run and process."""
     if lease.memory.parsed is None:
         lease.memory.parsed = Invocation.from_json(lease.memory.invocation)
-    return RunView(lease.run_id, lease.memory.parsed, lease.root_assembly)
+    invocation = lease.memory.parsed
+    narrowed = lease.header.get("cx")
+    if narrowed is not None:
+        # What a composite does not pass on, its participants' code must not see.
+        invocation = replace(invocation, context=MappingProxyType(narrowed))
+    return RunView(lease.run_id, invocation, lease.root_assembly)
 
 
 def binding_of(lease: Lease, control: CallControl) -> Binding:

@@ -134,7 +134,7 @@ class Tail:
             data = {"tool_use": _use(record, data["index"])}
         elif kind == "tool_stop":
             data = _stopped_call(data, results.get(stored["r"]))
-        elif kind in RAW_AGENT_TYPES:
+        elif kind in RAW_AGENT_TYPES and participant == "0":
             return StreamEvent(str(number), kind, self._invocation_data(kind, record))
         if not (self._invocation or {}).get("include_agent_events", True):
             return None
@@ -148,7 +148,7 @@ class Tail:
             "agent_path": [header["n"]],
             "operation_id": f"{self._run_id}:{participant}",
             "parent_operation_id": f"{self._run_id}:{header['up']}" if "up" in header else None,
-            "assembly_path": [],
+            "assembly_path": header.get("path", []),
         }
 
     def _facts(self) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from littleghost import Agent, Limits, Tool
-from littleghost.errors import OverloadedError, ToolError
+from littleghost.errors import InvalidRequestError, OverloadedError, ToolError
 from littleghost.messages import ToolResult
 from littleghost.providers.base import CallControl, ModelEvent, ModelRequest
 from littleghost.providers.scripted import Call, Reply, ScriptedProvider
@@ -135,6 +135,8 @@ def script(request: ModelRequest) -> Reply:
         return Reply(text="First a look.", tool_calls=[Call("fetch", {"n": 1})], usage=USAGE)
     if name == "slow":
         return Reply(text="Half of a sentence", chunk_chars=8, usage=USAGE)
+    if name == "bad":
+        raise InvalidRequestError("the script refuses this")
     if name == "say":
         return Reply(text=rest, usage=USAGE, chunk_chars=int(1e6))
     return SCRIPTS[name][turn]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
+import re
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -16,6 +17,7 @@ from littleghost.run import Run
 from tests.support import cast
 from tests.support.checks import check_documented, check_journal
 from tests.support.fleet import KilledError
+from tests.support.team import Team
 from tests.support.world import World
 
 UNKNOWN = _UNKNOWN_OUTCOME
@@ -42,12 +44,12 @@ class Scenario:
     begin: Callable[[World], list[str]]
 
 
-def enqueue(world: World, text: str, **fields: Any) -> str:
+def enqueue(world: World, text: str, *, assembly: Any = cast.Clerk, **fields: Any) -> str:
     """Start a run, as a caller that tries again when it was cut off."""
-    run_id = f"{fields.get('session_id', 'own')}-{text.replace(' ', '-')}"
+    run_id = f"{fields.get('session_id', 'own')}-{re.sub('[^a-z0-9]+', '-', text)}".rstrip("-")
     for _ in range(2):
         try:
-            return cast.Clerk.enqueue(text, run_id=run_id, **fields).id
+            return assembly.enqueue(text, run_id=run_id, **fields).id
         except KilledError:
             # Whether the first call came through is not known; the second one says.
             journal = world.caller.runtime.journal
@@ -105,12 +107,19 @@ def _cancel(world: World) -> list[str]:
     return [run_id]
 
 
+def _team(text: str) -> Callable[[World], list[str]]:
+    return lambda world: [enqueue(world, text, assembly=Team)]
+
+
 SCENARIOS = [
     *(Scenario(name, _plain(name)) for name in ("text", "parallel", "exclusive", "error")),
     Scenario("retry", _plain("retry one")),
     Scenario("session", _session),
     Scenario("deadline", _deadline),
     Scenario("cancel", _cancel),
+    Scenario("team", _team("team 2 all: text; say one; say two")),
+    Scenario("team in team", _team("team 3 all: say one; [team 1 all: say two, say three]")),
+    Scenario("team that fails fast", _team("team 1 first: say one; bad; say two")),
 ]
 
 
@@ -120,7 +129,9 @@ def end_of(world: World, run_id: str) -> End:
     record = run.record
     assert record.is_over
     conversation = [
-        Message.from_json(item) for item in world.caller.runtime.records.messages(record)
+        Message.from_json(item)
+        for item in world.caller.runtime.records.messages(record)
+        if "role" in item
     ]
     unknown = _check_calls(world, record, conversation)
     check_live_text(run)
@@ -171,7 +182,8 @@ def _check_calls(world: World, record: RunRecord, conversation: list[Message]) -
                 continue
             assert effects >= 1
             assert results[use.id] == f"done {use.name} {use.input['n']}"
-    if world.client.llen(record.participants["0"]["m"]) == len(conversation):
+    is_agent = record.participants["0"]["k"] == "agent"
+    if is_agent and world.client.llen(record.participants["0"]["m"]) == len(conversation):
         # Nobody in the session came after it, so the state is as it left it.
         _check_state(world, record, recorded)
     return unknown
@@ -185,19 +197,23 @@ def _check_state(world: World, record: RunRecord, recorded: int) -> None:
 
 def check_live_text(run: Run) -> None:
     """Check that a reader of the live text ends up with what each turn said, nothing twice."""
-    text, is_open = "", False
+    texts: dict[str, str] = defaultdict(str)
+    is_open: dict[str, bool] = {}
     for event in run.events():
-        kind = event.inner_type
+        if event.type != "agent_stream":
+            continue
+        kind, who = event.inner_type, event.data["source"]["operation_id"]
         if kind in ("model_start", "model_retry", "model_stop"):
-            assert not (is_open and kind == "model_start"), "an attempt was not withdrawn"
-            is_open = kind == "model_start"
+            withdrawn = not (is_open.get(who) and kind == "model_start")
+            assert withdrawn, "an attempt was not withdrawn"
+            is_open[who] = kind == "model_start"
         if kind in ("model_start", "model_retry"):
-            text = ""
+            texts[who] = ""
         elif kind == "text_delta":
-            text += event.text
+            texts[who] += event.text
         elif kind == "model_stop":
             message = Message.from_json(event.inner["data"]["response"]["message"])
-            assert text in (message.text, ""), f"a reader saw {text!r} for {message.text!r}"
+            assert texts[who] in (message.text, ""), f"seen: {texts[who]!r}, said: {message.text!r}"
 
 
 def play(world: World, scenario: Scenario, faults: Any = None) -> list[End]:

@@ -16,7 +16,6 @@ from littleghost.engine.commands import (
     Emit,
     Fail,
     Join,
-    ParticipantSpec,
     RecordResult,
     SetState,
     SetText,
@@ -78,22 +77,6 @@ def turn_id(participant: str, turn: int) -> str:
 def call_id(participant: str, turn: int, index: int) -> str:
     """Name the task of a tool call."""
     return f"{participant}-c{turn}.{index}"
-
-
-def start(
-    participant: str, assembly: str, label: str, turns_queue: str
-) -> tuple[ParticipantSpec, TaskSpec]:
-    """Begin an agent: its record and its first turn."""
-    spec = ParticipantSpec(
-        id=participant,
-        assembly=assembly,
-        kind="agent",
-        label=label,
-        state=AgentState().to_json(),
-    )
-    return spec, TaskSpec(
-        id=turn_id(participant, 0), kind="turn", participant=participant, queue=turns_queue
-    )
 
 
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
@@ -174,6 +157,9 @@ def turn_done(
             *fail(OutputLimitError("the model's answer was cut at its length limit")),
         ]
     result = {"stop_reason": response.finish, "participant": participant, "message": next_index}
+    if participant != "0":
+        # A parent decides by what its child said, without reading the child's conversation.
+        result["output"] = message.text
     return [*commands, Emit("invocation_stop", record=next_index), Complete(result)]
 
 

@@ -20,7 +20,8 @@ LittleGhostError
 │  └─ ProtocolError           the model broke the rules of the conversation
 │     └─ OutputLimitError  MalformedToolCallError  TurnLimitError  ToolCallLimitError
 ├─ AssemblyError              several participants together
-│  └─ AssemblyLimitError
+│  ├─ AssemblyLimitError  AssemblyRoutingError  AssemblyStepTimeoutError
+│  └─ ReplayError             recorded history and code disagree
 ├─ ToolError                  its text is shown to the model
 │  └─ ToolTimeoutError
 ├─ ControlError               never shown to the model, never retried
@@ -271,6 +272,24 @@ class AssemblyLimitError(AssemblyError):
     """A composite would do more, or nest deeper, than it may."""
 
     code = "assembly_limit"
+
+
+class AssemblyRoutingError(AssemblyError):
+    """No participant, or more than one, was chosen to go on."""
+
+    code = "assembly_routing"
+
+
+class AssemblyStepTimeoutError(AssemblyError):
+    """One step of a composite did not end within its own time; not the run's deadline."""
+
+    code = "assembly_step_timeout"
+
+
+class ReplayError(AssemblyError):
+    """A workflow's code asks for something else than what its history recorded."""
+
+    code = "replay"
 
 
 class ToolError(LittleGhostError):

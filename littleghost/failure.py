@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from littleghost.errors import LittleGhostError, safe_message
 
 _MAX_DETAIL = 2_000
 _MAX_TRACEBACK = 16_000
+_MAX_BASES = 12
 
 
 def _said(error: BaseException) -> str:
@@ -39,6 +40,7 @@ class Failure:
         type: The exception's class name.
         detail: The exception's own message.
         traceback: The traceback's text, or empty.
+        bases: Names of the exception's class and its bases, so that it can be matched elsewhere.
     """
 
     code: str
@@ -46,6 +48,7 @@ class Failure:
     type: str = ""
     detail: str = ""
     traceback: str = ""
+    bases: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, error: BaseException) -> Failure:
@@ -57,18 +60,30 @@ class Failure:
             type=type(error).__name__,
             detail=_clean(_said(error), _MAX_DETAIL),
             traceback=_clean("".join(lines), _MAX_TRACEBACK),
+            bases=tuple(map(name_of_class, type(error).__mro__))[:_MAX_BASES],
         )
 
-    def to_json(self) -> dict[str, str]:
+    def is_one_of(self, classes: Iterable[type[BaseException]]) -> bool:
+        """Say whether the exception was of one of some classes, by name, bases included."""
+        return any(name_of_class(item) in self.bases for item in classes)
+
+    def to_json(self) -> dict[str, Any]:
         """Give the JSON form."""
         return {name: getattr(self, name) for name in self.__slots__ if getattr(self, name)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Failure:
         """Read a failure; unknown fields are ignored."""
+        bases: Any = data.get("bases")
         return cls(
             **{
                 name: str(data.get(name, ""))
                 for name in ("code", "message", "type", "detail", "traceback")
-            }
+            },
+            bases=tuple(map(str, bases)) if isinstance(bases, list | tuple) else (),
         )
+
+
+def name_of_class(cls: type) -> str:
+    """Name a class so that another process can match it: classes themselves do not travel."""
+    return f"{cls.__module__}.{cls.__qualname__}"

@@ -7,10 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from littleghost.messages import Message
+from littleghost.trajectory import Step, Trajectory
 from littleghost.usage import Usage
 
 
 def _no_messages() -> Sequence[Message]:
+    return ()
+
+
+def _no_steps() -> Sequence[Step]:
     return ()
 
 
@@ -32,6 +37,7 @@ class RunResult:
     stop_reason: str
     usage: Usage
     load_messages: Callable[[], Sequence[Message]] = field(default=_no_messages, repr=False)
+    load_steps: Callable[[], Sequence[Step]] = field(default=_no_steps, repr=False)
     load_state: Callable[[], Mapping[str, Any]] = field(default=_no_state, repr=False)
 
     @property
@@ -48,6 +54,16 @@ class RunResult:
     def messages(self) -> Sequence[Message]:
         """The complete conversation, read from the journal when asked for."""
         return self.load_messages()
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        """The steps of a composite, in order of start; an agent has none."""
+        return self.load_steps()
+
+    @property
+    def trajectory(self) -> Trajectory:
+        """The steps and how they followed each other."""
+        return Trajectory(self.steps)
 
     @property
     def state(self) -> Mapping[str, Any]:

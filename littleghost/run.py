@@ -176,6 +176,7 @@ class Run:
                 # A composite's list also holds what its participants gave back.
                 if "role" in item
             ],
+            load_steps=lambda: records.steps(record),
             load_state=lambda: {
                 key[2:]: value
                 for key, value in records.state(record, participant).items()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 from littleghost.journal.scripts import guarded
 from littleghost.journal.store import RedisJournal
+from littleghost.trajectory import Step, steps_of
 from littleghost.usage import Usage
 
 OVER = frozenset({"completed", "failed", "partial", "cancelled"})
@@ -21,6 +23,8 @@ class RunRecord:
     Attributes:
         status: queued, running, stopping, or the outcome.
         created_ms: Journal time; so are the other times. 0 is not yet.
+        usage_of: Tokens by participant.
+        ends: Start and end in ms and status, by participant below the root.
         events: How many events there are.
         tasks: Headers of the tasks that are not done, by id.
         waits_for_session: Whether an earlier run of the session goes first.
@@ -38,7 +42,8 @@ class RunRecord:
     text: str
     result: Mapping[str, Any] | None
     error: Mapping[str, Any] | None
-    usage: Usage
+    usage_of: Mapping[str, Usage]
+    ends: Mapping[str, tuple[int, int, str]]
     events: int
     tasks: Mapping[str, Mapping[str, Any]]
     participants: Mapping[str, Mapping[str, Any]]
@@ -52,6 +57,11 @@ class RunRecord:
         return self.status in OVER
 
     @property
+    def usage(self) -> Usage:
+        """Tokens of all participants."""
+        return sum(self.usage_of.values(), Usage())
+
+    @property
     def outcome(self) -> str | None:
         """How the run ended, or None."""
         return self.status if self.is_over else None
@@ -59,18 +69,22 @@ class RunRecord:
 
 def parse_record(run_id: str, fields: Mapping[str, str]) -> RunRecord:
     """Read a run's hash."""
-    usage: dict[str, int] = {}
+    usage: dict[str, dict[str, int]] = defaultdict(dict)
+    ends: dict[str, tuple[int, int, str]] = {}
     tasks: dict[str, Any] = {}
     participants: dict[str, Any] = {}
     for name, value in fields.items():
         mark, rest = name[:2], name[2:]
         if mark == "u:":
-            bucket = rest.rpartition(":")[2]
-            usage[bucket] = usage.get(bucket, 0) + int(value)
+            participant, _, bucket = rest.rpartition(":")
+            usage[participant][bucket] = int(value)
         elif mark == "t:":
             tasks[rest] = json.loads(value)
         elif mark == "p:":
             participants[rest] = json.loads(value)
+        elif mark == "z:":
+            begun, ended, status = value.split(",")
+            ends[rest] = (int(begun), int(ended), status)
 
     def number(name: str) -> int:
         return int(fields.get(name) or 0)
@@ -90,7 +104,8 @@ def parse_record(run_id: str, fields: Mapping[str, str]) -> RunRecord:
         text=fields.get("text", ""),
         result=document("result"),
         error=document("error"),
-        usage=Usage.from_json(usage),
+        usage_of={name: Usage.from_json(counts) for name, counts in usage.items()},
+        ends=ends,
         events=number("ev"),
         tasks=tasks,
         participants=participants,
@@ -125,6 +140,27 @@ class Records:
         header = record.participants[participant]
         row = guarded(lambda: self._client.lindex(header["m"], index))
         return json.loads(cast("str", row)) if row else None
+
+    def steps(self, record: RunRecord) -> list[Step]:
+        """Read the steps of a composite run."""
+        names = [name for name, header in record.participants.items() if header.get("step")]
+        key = f"{self._journal.place(record.run_id)[0]}:r"
+        rows = cast(
+            "list[str | None]", guarded(lambda: self._client.hmget(key, names)) if names else []
+        )
+        given = dict(zip(names, rows, strict=True))
+        places = {name: int(row[1:]) for name, row in given.items() if row and row[0] == "#"}
+        pipeline = self._client.pipeline(transaction=False)
+        for name, index in places.items():
+            # A join has moved the record to the parent's list, and left its place.
+            pipeline.lindex(record.participants[record.participants[name]["up"]]["m"], index)
+        moved = dict(zip(places, guarded(pipeline.execute) if places else [], strict=True))
+        records = {
+            name: json.loads(text)
+            for name, row in given.items()
+            if (text := moved.get(name, row)) and text[0] != "#"
+        }
+        return steps_of(record.participants, record.ends, record.usage_of, records)
 
     def state(self, record: RunRecord, participant: str = "0") -> dict[str, Any]:
         """Read a participant's working state, all keys with their prefixes."""

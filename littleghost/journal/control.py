@@ -60,6 +60,7 @@ class RunningTasks:
         self._tasks: dict[_Key, tuple[Lease, CallControl]] = {}
         self._pid = 0
         self._closed = threading.Event()
+        self._is_well = True
 
     def close(self) -> None:
         """Stop listening, for a runtime that is no longer used."""
@@ -107,14 +108,18 @@ class RunningTasks:
             try:
                 self._follow(pid)
             except (RedisError, OSError) as error:
-                if not self._closed.wait(0.5):
+                # Once per outage: it is tried again twice a second.
+                if self._is_well and not self._closed.wait(0.5):
                     logger.warning("control channel: %s; connecting again", error)
+                self._is_well = False
+                self._closed.wait(0.5)
 
     def _follow(self, pid: int) -> None:
         client = self._client()
         channel = client.pubsub(ignore_subscribe_messages=True)
         try:
             channel.subscribe(keys.control(self._worker_id()))
+            self._is_well = True
             checked = time.monotonic()
             while pid == os.getpid() and not self._closed.is_set():
                 message = channel.get_message(timeout=NOTES_S)

@@ -80,6 +80,8 @@ class Terminal:
             stdout=side,
             stderr=side,
             start_new_session=True,
+            # A shell that starts the tests in the background has children ignore Ctrl-C.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         )
         os.close(side)
 
@@ -102,7 +104,7 @@ class Terminal:
         while time.monotonic() < deadline:
             if not self._read(0.1) and self.process.poll() is not None:
                 break
-        code = self.process.wait(5)
+        code = self.process.wait(20)
         os.close(self._main)
         return code
 

@@ -12,10 +12,10 @@ local task = task_of(run, tid)
 if not task or task.s ~= 'leased' or task.w ~= worker or task.a ~= tonumber(ARGV[4]) then
   local before = call('GET', answers)
   if not before then return { 'stale' } end
-  local told, leased = unpack(cmsgpack.unpack(before))
+  local told, leased, attempt = unpack(cmsgpack.unpack(before))
   if told == 'stopped' then return { 'stopped' } end
   local held = leased and task_of(run, leased)
-  if held and held.s == 'leased' and held.w == worker then
+  if held and held.s == 'leased' and held.w == worker and held.a == attempt then
     return { 'ok', told, lease_answer(run, leased, held, '', 0), format('%.0f', NOW) }
   end
   return { 'ok', told, false }
@@ -95,5 +95,5 @@ if plan.next and #ready == 1 and plan.next[nxt.task.q] and nxt.run.key == run.ke
   leased = lease_answer(run, nxt.tid, nxt.task, ARGV[7], known)
 end
 local told = publish_ready()
-call('SET', answers, cmsgpack.pack({ told, leased and nxt.tid }), 'EX', ANSWER_S)
+call('SET', answers, cmsgpack.pack({ told, leased and nxt.tid, leased and nxt.task.a }), 'EX', ANSWER_S)
 return { 'ok', told, leased, format('%.0f', NOW) }

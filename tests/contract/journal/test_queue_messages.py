@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import redis
-from celery import Celery
-from celery.contrib.testing.worker import start_worker
 from kombu import Connection
 
 from littleghost.celery.envelope import template
@@ -29,7 +29,7 @@ from tests.support.direct import (
     result,
     take,
 )
-from tests.support.redis_server import Server, wait_until
+from tests.support.redis_server import Server
 
 pytestmark = pytest.mark.redis
 QUEUES = ("lg.turns",)
@@ -149,32 +149,47 @@ def test_kombu_reads_them(
     assert headers["id"] == "00-1|0-t0"
 
 
+# A process of its own: in this one the library's tasks of the same name may be registered already.
+READER = """
+import json, sys, threading
+from celery import Celery
+from celery.contrib.testing.worker import start_worker
+
+app = Celery("reader", broker=sys.argv[1])
+app.conf.update(
+    task_ignore_result=True,
+    task_default_queue="lg.turns",
+    broker_transport_options={"ack_emulation": False},
+    worker_disable_prefetch=True,
+    broker_connection_retry_on_startup=True,
+)
+three = threading.Semaphore(0)
+
+@app.task(bind=True, name="littleghost.turn", ignore_result=True)
+def turn(self, *args):
+    row = [self.request.id, self.request.delivery_info["routing_key"], *args]
+    print(json.dumps(row), flush=True)
+    three.release()
+
+with start_worker(app, pool="solo", perform_ping_check=False, shutdown_timeout=20):
+    for _ in range(3):
+        assert three.acquire(timeout=30)
+"""
+
+
 @pytest.mark.worker
 @pytest.mark.parametrize("sender", ["scripts", "kombu"])
-def test_a_celery_worker_carries_a_run(
+def test_a_celery_worker_reads_the_messages(
     client: redis.Redis, publisher: BrokerPublisher, redis_server: Server, sender: str
 ) -> None:
     """Celery's own consumer, with its own decoding, calls a task with what the message says."""
-    seen: list[tuple[Any, ...]] = []
-    app = Celery("reader", broker=kombu_url(redis_server))
-    app.conf.update(
-        task_ignore_result=True,
-        task_default_queue="lg.turns",
-        broker_transport_options={"ack_emulation": False},
-        worker_disable_prefetch=True,
-        broker_connection_retry_on_startup=True,
-    )
-
-    @app.task(bind=True, name="littleghost.turn", ignore_result=True, shared=False)
-    def turn(self: Any, *args: Any) -> None:
-        seen.append((self.request.id, self.request.delivery_info["routing_key"], *args))
-
     made = journal(client, publisher if sender == "kombu" else None)
-    with start_worker(app, pool="solo", perform_ping_check=False, shutdown_timeout=20):
-        for number in range(3):
-            begin(made, f"00-{number}")
-        wait_until(lambda: len(seen) == 3, "the worker has taken three messages")
-    app.close()
+    for number in range(3):
+        begin(made, f"00-{number}")
+    command = [sys.executable, "-c", READER, kombu_url(redis_server)]
+    told = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    seen = [json.loads(line) for line in told.splitlines() if line.startswith("[")]
+    assert len(seen) == 3
     for number, (task_id, queue, run_id, name, at_ms) in enumerate(seen):
         assert (task_id, queue) == (f"00-{number}|0-t0", "lg.turns")
         assert (run_id, name) == (f"00-{number}", "0-t0")

@@ -133,3 +133,20 @@ def test_an_empty_join_fires_at_once(client: redis.Redis) -> None:
     journal.commit(take(journal, "00-1"), [*answer("a"), batch(0, 0)])
     assert tasks_of(journal, "00-1") == {"0-t1": "ready"}
     check_journal(client, PARTITIONS)
+
+
+def test_a_repeated_commit_does_not_hand_out_a_later_attempt(client: redis.Redis) -> None:
+    """The first answer held a lease that was lost since; the second one must not hold another's."""
+    journal = journal_of(client)
+    begin(journal, "00-1")
+    first = take(journal, "00-1")
+    plan = [*answer("a"), batch(0, 1)]
+    following = journal.commit(first, plan, serves=[QUEUE]).lease
+    assert following is not None
+    journal.give_back(following)
+    assert take(journal, "00-1", following.task_id).attempt == following.attempt + 1
+
+    again = journal.commit(first, plan, serves=[QUEUE])
+
+    assert again.recorded
+    assert again.lease is None

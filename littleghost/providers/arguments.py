@@ -10,8 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 from littleghost.messages import ToolUse
 from littleghost.providers.wire_text import clean_json, clean_text, compact_json
@@ -69,30 +68,6 @@ def replay_arguments(use: ToolUse) -> str:
         if error is None:
             return use.arguments if is_verbatim else compact_json(use.input)
     return compact_json({"_invalid": (use.arguments or "")[:MAX_INVALID]})
-
-
-def unwrap_encoded(value: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Decode arrays and objects that a model wrote as JSON text.
-
-    Args:
-        value: A call's input.
-        schema: The tool's input schema; only properties of exactly the type "array" or "object"
-            are touched, and only when the text holds a value of that type.
-    """
-    result = dict(value)
-    properties: object = schema.get("properties")
-    if not isinstance(properties, Mapping):
-        return result
-    for name, rule in cast("Mapping[str, object]", properties).items():
-        wanted = cast("Mapping[str, object]", rule).get("type") if isinstance(rule, Mapping) else 0
-        kind = {"array": list, "object": dict}.get(wanted) if isinstance(wanted, str) else None
-        text = result.get(name)
-        if kind is None or not isinstance(text, str):
-            continue
-        inner, error = _load(text)
-        if error is None and isinstance(inner, kind):
-            result[name] = clean_json(inner)
-    return result
 
 
 def _parse(text: str | None) -> tuple[dict[str, Any], str | None, bool]:

@@ -17,33 +17,43 @@ if TYPE_CHECKING:
     from littleghost.errors import LittleGhostError, ToolError
     from littleghost.events import StreamEvent
     from littleghost.failure import Failure
+    from littleghost.graph import Edge, ErrorEdge, Graph, Node
     from littleghost.invocation import Invocation
     from littleghost.limits import Limits
     from littleghost.messages import Document, Image, Message, Text
     from littleghost.result import RunResult
     from littleghost.run import Run
     from littleghost.settings import Settings
+    from littleghost.swarm import Member, Swarm
     from littleghost.tool import Tool
     from littleghost.usage import Usage
     from littleghost.wiring import configure, models
+    from littleghost.workflow import Workflow
 
 _HOMES = {
     "Agent": "agent",
     "Document": "messages",
+    "Edge": "graph",
+    "ErrorEdge": "graph",
     "Failure": "failure",
+    "Graph": "graph",
     "Image": "messages",
     "Invocation": "invocation",
     "Limits": "limits",
     "LittleGhostError": "errors",
+    "Member": "swarm",
     "Message": "messages",
+    "Node": "graph",
     "Run": "run",
     "RunResult": "result",
     "Settings": "settings",
     "StreamEvent": "events",
+    "Swarm": "swarm",
     "Text": "messages",
     "Tool": "tool",
     "ToolError": "errors",
     "Usage": "usage",
+    "Workflow": "workflow",
     "configure": "wiring",
     "models": "wiring",
 }
@@ -51,20 +61,27 @@ _HOMES = {
 __all__ = [
     "Agent",
     "Document",
+    "Edge",
+    "ErrorEdge",
     "Failure",
+    "Graph",
     "Image",
     "Invocation",
     "Limits",
     "LittleGhostError",
+    "Member",
     "Message",
+    "Node",
     "Run",
     "RunResult",
     "Settings",
     "StreamEvent",
+    "Swarm",
     "Text",
     "Tool",
     "ToolError",
     "Usage",
+    "Workflow",
     "__version__",
     "configure",
     "models",

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from littleghost import registry
 from littleghost.context import Binding
+from littleghost.delegation import assembly_tool
 from littleghost.engine.commands import ParticipantSpec, TaskSpec
 from littleghost.engine.opening import Opening, advance_id
 from littleghost.engine.slot import refuse_blocking
@@ -155,6 +156,23 @@ class Assembly:
     @classmethod
     def check_call(cls, invocation: Any) -> None:
         """Refuse a call that could not work, before a run exists."""
+
+    @classmethod
+    def as_tool(cls, *, name: str | None = None, description: str | None = None) -> Any:
+        """Offer this assembly to another agent's model as a tool with one text, `input`.
+
+        The call starts this assembly as a participant of the same run, with a conversation of its
+        own and the caller's shared state as its context. It holds no slot while that works; its
+        tokens count in the run.
+
+        Args:
+            name: What the model calls it; the assembly's id unless given.
+            description: What the model is told; the assembly's description unless given.
+
+        Returns:
+            A tool class for an agent's `tools`.
+        """
+        return assembly_tool(cls, name, description)
 
     @classmethod
     def enqueue(cls, message: Input, *, lane: Literal["", "batch"] = "", **fields: Any) -> Run:

@@ -31,11 +31,13 @@ class RunResult:
         message: The final assistant message.
         stop_reason: Why the last turn ended.
         usage: Tokens of the whole run.
+        value: The result value, when the result is more than text.
     """
 
     message: Message
     stop_reason: str
     usage: Usage
+    value: Any = None
     load_messages: Callable[[], Sequence[Message]] = field(default=_no_messages, repr=False)
     load_steps: Callable[[], Sequence[Step]] = field(default=_no_steps, repr=False)
     load_state: Callable[[], Mapping[str, Any]] = field(default=_no_state, repr=False)
@@ -47,8 +49,8 @@ class RunResult:
 
     @property
     def output(self) -> Any:
-        """The result value: the final message's text."""
-        return self.text
+        """The result value, or the final message's text."""
+        return self.text if self.value is None else self.value
 
     @property
     def messages(self) -> Sequence[Message]:

@@ -169,6 +169,7 @@ class Run:
                 records.message(record, int(result["message"]), participant) or self.response
             ),
             stop_reason=str(result.get("stop_reason", "")),
+            value=result.get("value"),
             usage=self.usage,
             load_messages=lambda: [
                 Message.from_json(item)

@@ -72,7 +72,7 @@ def _worlds(
     yield make
     for world in made.values():
         for worker in (world.caller, *world.workers):
-            worker.runtime.disconnect()
+            worker.runtime.close()
 
 
 @pytest.fixture

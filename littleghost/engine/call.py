@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from littleghost.delegation import AssemblyTool
 from littleghost.engine.commands import Command
 from littleghost.engine.decide import agent as decide
+from littleghost.engine.delegate import answer_of, start_child
 from littleghost.engine.ports import Collaborators, Lease, RunningAgent
 from littleghost.engine.timeout import call_within
 from littleghost.engine.view import (
@@ -19,7 +21,7 @@ from littleghost.errors import CleanupError, ToolError
 from littleghost.messages import ToolUse, block_from_json
 from littleghost.providers.base import CallControl
 from littleghost.state import State
-from littleghost.tool_output import ToolOutcome
+from littleghost.tool_output import ToolOutcome, cut_middle
 
 _UNKNOWN_OUTCOME = (
     "The outcome of this call is unknown: the worker that ran it died before it could say how it "
@@ -51,6 +53,9 @@ class Call:
         self._control.check()
         if self._use.error is not None:
             return self._done(f"Invalid tool input: {self._use.error}", "error")
+        if lease.awaited is not None:
+            content, status = answer_of(lease.awaited)
+            return self._done(self._cut(content), status)
         try:
             return self._run()
         except CleanupError as error:
@@ -74,6 +79,9 @@ class Call:
         limit = agent.limits.max_tool_result_tokens
         with opened_tools(agent) as toolset:
             tool = toolset.build(self._use.name, binding.with_(agent=agent))
+            if isinstance(tool, AssemblyTool):
+                tool.schema().read(self._use.input)
+                return start_child(lease, self._env, tool.assembly, self._use)
             outcome = call_within(
                 lambda: tool.execute(self._use.input, max_result_tokens=limit),
                 tool.timeout_s,
@@ -82,6 +90,10 @@ class Call:
         shared = binding.context.state
         operations = [*_named(CONTEXT_STATE, shared), *_named(own_prefix, own)]
         return self._done(outcome.content, outcome.status, operations)
+
+    def _cut(self, content: str) -> str:
+        agent = self._env.assemblies.lookup(self._lease.assembly)
+        return cut_middle(content, agent.limits.max_tool_result_tokens)
 
     def _failed(self, text: str, error: BaseException) -> list[Command]:
         return self._done(ToolOutcome.failure(text, error).content, "error")

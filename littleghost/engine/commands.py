@@ -60,6 +60,7 @@ class ParticipantSpec:
         settings: Model settings on top of the invocation's.
         step: How a result tells of it: `{name, predecessors, branch, attempt, first}`.
         path: The composites around it, outermost first, as events show them.
+        grants: What its composite lets it do beyond its own declaration.
     """
 
     id: str
@@ -75,6 +76,7 @@ class ParticipantSpec:
     settings: Mapping[str, Any] | None = None
     step: Mapping[str, Any] | None = None
     path: tuple[Mapping[str, Any], ...] = ()
+    grants: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,7 @@ class Join:
         width: How many of the members that are tasks may be ready at once.
         then: The waiting task that becomes ready.
         fail_fast: Whether a member that failed is enough to go on.
+        keeps: Whether results stay with their members instead of going to the participant's list.
     """
 
     id: str
@@ -123,6 +126,7 @@ class Join:
     width: int
     then: str
     fail_fast: bool = False
+    keeps: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +189,13 @@ class Fail:
 
 
 @dataclass(frozen=True, slots=True)
+class Park:
+    """Keep the task, waiting for a participant: it is taken again when that has ended."""
+
+    participant: str
+
+
+@dataclass(frozen=True, slots=True)
 class Wake:
     """Wake the coordinator after a while, whatever happens before."""
 
@@ -230,6 +241,7 @@ Command: TypeAlias = (
     | TryAgain
     | Complete
     | Fail
+    | Park
     | Wake
     | CancelParticipants
     | Emit

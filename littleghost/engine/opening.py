@@ -32,6 +32,7 @@ class Opening:
         settings: Model settings on top of the invocation's.
         step: How a result tells of it.
         path: The composites around it, outermost first.
+        grants: What its composite lets it do beyond its own declaration.
     """
 
     id: str
@@ -45,6 +46,7 @@ class Opening:
     settings: Mapping[str, Any] | None = None
     step: Mapping[str, Any] | None = None
     path: tuple[Mapping[str, Any], ...] = field(default=())
+    grants: Mapping[str, Any] | None = None
 
     def participant(
         self, *, assembly: str, kind: str, label: str, state: Mapping[str, Any]
@@ -66,6 +68,7 @@ class Opening:
             settings=self.settings,
             step=self.step,
             path=self.path,
+            grants=self.grants,
         )
 
     def task(self, task_id: str, kind: TaskKind, queue: str) -> TaskSpec:

@@ -67,6 +67,7 @@ class Lease:
         left_s: Seconds to the run's deadline, or None.
         working: Working state by key, JSON text each.
         now_ms: The journal's time when the task was leased.
+        awaited: What the participant that the task waited for left, `{r: result}` or `{x: error}`.
         header: The participant's header: who it is, under whom, and what it may see.
         base: How many records of the participant's list are older than the run.
     """
@@ -93,6 +94,7 @@ class Lease:
     base: int
     now_ms: int
     header: Mapping[str, Any]
+    awaited: Mapping[str, Any] | None
 
     @property
     def records(self) -> list[Any]:

@@ -107,21 +107,6 @@ def open_step(
     """
     child = f"{lease.participant}.{number}"
     step_id = first or child
-    told: dict[str, Any] = {
-        "assembly_id": assembly.id(),
-        "assembly_kind": assembly.kind,
-        "participant": name,
-        "step_id": step_id,
-    }
-    if branch is not None:
-        told["branch_id"] = branch
-    place = {
-        "assembly_id": lease.header["n"],
-        "assembly_kind": lease.participant_kind,
-        "participant": name,
-        "step_id": step_id,
-        "branch_id": branch,
-    }
     step = {
         "name": name,
         "id": step_id,
@@ -141,19 +126,43 @@ def open_step(
         gate=join,
         delay_s=delay_s,
         step=step,
-        path=(*lease.header.get("path", ()), place),
+        path=(*lease.header.get("path", ()), _place(lease, name, step_id, branch)),
     )
-    commands: list[Command] = [Emit("assembly_step_start", told), *events, start]
+    commands = [_started(assembly, name, step_id, branch), *events, start]
     if join is None:
-        own = Join(
-            id=child,
-            participant=lease.participant,
-            members=(child,),
-            width=1,
-            then=advance_id(lease.participant),
-        )
-        commands.append(Start(joins=[own]))
+        commands.append(Start(joins=[_own_join(lease, child)]))
     return child, commands
+
+
+def _place(lease: Lease, name: str, step_id: str, branch: str | None) -> dict[str, Any]:
+    """Say where a participant stands in the composite, for the source of its events."""
+    return {
+        "assembly_id": lease.header["n"],
+        "assembly_kind": lease.participant_kind,
+        "participant": name,
+        "step_id": step_id,
+        "branch_id": branch,
+    }
+
+
+def _started(assembly: Any, name: str, step_id: str, branch: str | None) -> Command:
+    data: dict[str, Any] = {
+        "assembly_id": assembly.id(),
+        "assembly_kind": assembly.kind,
+        "participant": name,
+        "step_id": step_id,
+    }
+    return Emit("assembly_step_start", data if branch is None else {**data, "branch_id": branch})
+
+
+def _own_join(lease: Lease, child: str) -> Join:
+    return Join(
+        id=child,
+        participant=lease.participant,
+        members=(child,),
+        width=1,
+        then=advance_id(lease.participant),
+    )
 
 
 def late_commands(outcomes: Sequence[Outcome]) -> list[Command]:

@@ -21,6 +21,7 @@ from littleghost.errors import (
     ProtocolError,
     ToolError,
 )
+from littleghost.handoff import HANDOFF, specification, targets_of
 from littleghost.messages import Message, Reasoning, Text, ToolUse, system
 from littleghost.providers.base import CallControl, ModelRequest, ModelResponse
 from littleghost.toolset import Toolset
@@ -101,6 +102,7 @@ class Turn:
                 participant=lease.participant,
                 turns_queue=self._env.queue(TURNS, lease.lane),
                 next_index=len(lease.records),
+                targets=targets_of(lease.header),
             ),
         ]
 
@@ -126,6 +128,10 @@ class Turn:
             **cast("Mapping[str, Any]", lease.header.get("set", {})),
         }
         offered = agent.offered(toolset.specifications(), state.turn)
+        targets = targets_of(lease.header)
+        if targets:
+            own = [spec for spec in offered if spec.name != HANDOFF]
+            offered = [*own, specification(targets)]
         return resolved.provider, ModelRequest(
             model=resolved.model, messages=messages, tools=offered, settings=settings
         )

@@ -81,6 +81,7 @@ class Plan:
                     "w": join.width,
                     "t": join.then,
                     **({"f": True} if join.fail_fast else {}),
+                    **({"keep": True} if join.keeps else {}),
                 }
             )
         for task in tasks:
@@ -97,10 +98,11 @@ class Plan:
         optional = {
             "up": spec.parent,
             "j": spec.join,
-            "cx": spec.context,
-            "set": spec.settings,
+            "cx": _opaque(spec.context),
+            "set": _opaque(spec.settings),
             "step": spec.step,
             "path": list(spec.path) or None,
+            "gr": _opaque(spec.grants),
             "i": [self.payload(record) for record in spec.records] or None,
             "c": [[key, self.payload(value)] for key, value in spec.working.items()] or None,
         }
@@ -126,6 +128,23 @@ class Plan:
             if flag:
                 header[name] = True
         return header
+
+
+def _opaque(value: object) -> str | None:
+    """Write data of the application inside a header, which the scripts read and write again.
+
+    Their JSON keeps neither empty lists nor all digits of a number; a text stays as it is.
+    """
+    return None if value is None else dumps(value)
+
+
+def read_participant(text: str) -> dict[str, Any]:
+    """Read a participant's header with the application's data in it."""
+    header = json.loads(text)
+    for name in ("cx", "set", "gr"):
+        if name in header:
+            header[name] = json.loads(header[name])
+    return header
 
 
 def stored_event(command: commands.Emit, participant: str) -> str:
@@ -196,6 +215,10 @@ def _fail(plan: Plan, command: commands.Fail) -> None:
     plan.fields["f"] = ["failed", plan.payload(dumps(command.error))]
 
 
+def _park(plan: Plan, command: commands.Park) -> None:
+    plan.fields["park"] = command.participant
+
+
 def _wake(plan: Plan, command: commands.Wake) -> None:
     plan.fields["w"] = max(1, round(command.delay_s * 1000))
 
@@ -221,6 +244,7 @@ _ADD: dict[type, Callable[[Plan, Any], None]] = {
     commands.TryAgain: _try_again,
     commands.Complete: _complete,
     commands.Fail: _fail,
+    commands.Park: _park,
     commands.Wake: _wake,
     commands.CancelParticipants: _cancel,
     commands.Emit: _emit,

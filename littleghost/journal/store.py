@@ -16,7 +16,7 @@ from littleghost.errors import DuplicateRunError, SchemaVersionError, SessionBus
 from littleghost.ids import partition_of
 from littleghost.journal import keys
 from littleghost.journal.memory import Memories
-from littleghost.journal.plan import Plan
+from littleghost.journal.plan import Plan, read_participant
 from littleghost.journal.scripts import Scripts
 
 _CREATE_FIRST_PAYLOAD = 4
@@ -184,6 +184,9 @@ class RedisJournal:
             plan.fields["next"] = dict.fromkeys(serves, True)
         if lease.kind == "turn":
             plan.fields["cut"] = LIVE_TURNS
+        parent = lease.memory.lists.get(str(lease.header.get("up", "")))
+        if parent:
+            plan.fields["up"] = len(parent)
         known = len(lease.records) + len(plan.fields.get("m", ()))
         answer = self.scripts.run(
             "commit",
@@ -203,6 +206,9 @@ class RedisJournal:
             return Committed(recorded=False)
         self.memories.append(lease, plan)
         self.publish(ready_tasks(answer[1]))
+        if plan.appended and int(answer[4] or -1) != known:
+            # Something else was delivered in between, so this process's list is not the journal's.
+            lease.memory.lists.pop(lease.participant, None)
         row = answer[2]
         following = self._lease(lease.run_id, row, lease.memory, int(answer[3])) if row else None
         return Committed(recorded=True, lease=following)
@@ -291,8 +297,8 @@ class RedisJournal:
 
     def _lease(self, run_id: str, row: Sequence[Any], told: RunMemory | None, now_ms: int) -> Lease:
         task_id, header, payload, invocation, participant, state, left, start, records = row[:9]
-        working, fingerprint, assembly, lane, created, base = row[9:15]
-        task, part = json.loads(header), json.loads(participant)
+        working, fingerprint, assembly, lane, created, base, awaited = row[9:16]
+        task, part = json.loads(header), read_participant(participant)
         memory = self.memories.recall(run_id, created, invocation, told)
         if task["k"] != "call":
             self.memories.extend(run_id, memory, task["p"], int(start), records)
@@ -319,4 +325,5 @@ class RedisJournal:
             base=int(base) if task["p"] == "0" else 0,
             now_ms=now_ms,
             header=part,
+            awaited=json.loads(awaited) if awaited else None,
         )

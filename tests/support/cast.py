@@ -86,6 +86,12 @@ class Clerk(Scripted):
     tools = (Charge, Fetch, Exclusive, Refuse)
 
 
+class Boss(Scripted):
+    """Has a clerk do the work."""
+
+    tools = (Clerk.as_tool(name="clerk", description="A clerk."), Fetch)
+
+
 def _since_user(request: ModelRequest) -> tuple[str, int]:
     """Give the newest user text and how many answers followed it."""
     text, turns = "", 0
@@ -111,6 +117,11 @@ SCRIPTS: dict[str, list[Reply]] = {
     "error": [
         Reply(tool_calls=[Call("refuse"), Call("unknown", {"n": 1})], usage=USAGE),
         Reply(text="It could not be done.", usage=USAGE),
+    ],
+    "delegate": [
+        Reply(tool_calls=[Call("clerk", {"input": "text"}), Call("fetch", {"n": 5}),
+                          Call("clerk", {"input": "say yes"})], usage=USAGE),
+        Reply(text="The clerk did it.", usage=USAGE),
     ],
     "long": [
         Reply(text=f"Step {n}.", tool_calls=[Call("fetch", {"n": n})], usage=USAGE)

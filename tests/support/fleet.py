@@ -109,6 +109,9 @@ class RecordedBroker:
         """Give the number of waiting messages."""
         return {queue: len(self.queues.get(queue, ())) for queue in queues}
 
+    def close(self) -> None:
+        """Nothing is open."""
+
 
 class Worker:
     """One worker, or a caller: a runtime under an identity."""
@@ -172,6 +175,8 @@ class Worker:
         if client.get(keys.KEEPER) == self.name:
             client.delete(keys.KEEPER)
         self.runtime.running._tasks.clear()
+        # Nor does it append what its model had still to say.
+        self.runtime.performer._env.live._dirty.clear()  # type: ignore[attr-defined]
 
 
 def _no_pause(seconds: float) -> None:

@@ -117,6 +117,7 @@ SCENARIOS = [
     Scenario("session", _session),
     Scenario("deadline", _deadline),
     Scenario("cancel", _cancel),
+    Scenario("delegate", lambda world: [enqueue(world, "delegate", assembly=cast.Boss)]),
     Scenario("team", _team("team 2 all: text; say one; say two")),
     Scenario("team in team", _team("team 3 all: say one; [team 1 all: say two, say three]")),
     Scenario("team that fails fast", _team("team 1 first: say one; bad; say two")),

@@ -32,6 +32,13 @@ from littleghost.errors import (
     is_retryable,
 )
 from littleghost.failure import Failure
+from littleghost.handoff import (
+    TRANSITION,
+    Targets,
+    is_asked,
+    read_call,
+    refusals,
+)
 from littleghost.limits import Limits
 from littleghost.messages import Message, ToolResult, ToolUse
 from littleghost.providers.base import ModelResponse
@@ -118,24 +125,17 @@ def turn_done(
     participant: str,
     turns_queue: str,
     next_index: int,
+    targets: Targets = (),
 ) -> list[Command]:
     """Decide after a model answered.
 
     Args:
         plans: How each tool call of the answer would run, in the model's order.
         next_index: The index that the answer will have in the participant's list.
+        targets: To whom the participant may hand its work.
     """
     message = response.message
-    data: dict[str, Any] = {"turn": state.turn, "finish": response.finish}
-    if response.usage is not None:
-        data["usage"] = response.usage.to_json()
-    commands: list[Command] = [
-        AddUsage(response.usage or Usage()),
-        Append((record_of(message),), (message,)),
-        Emit("model_stop", data, record=next_index),
-    ]
-    if message.text.strip():
-        commands.append(SetText(message.text))
+    commands = _answered(state, response, next_index)
     if response.finish == "content_filter":
         return [*commands, *fail(ProtocolError("the model service's content filter stopped it"))]
     uses = message.tool_uses
@@ -147,6 +147,9 @@ def turn_done(
                 f"{limits.max_tool_calls} are allowed"
             )
             return [*commands, *fail(error)]
+        if is_asked(uses, targets):
+            told = _handoff(state, message, targets, participant, turns_queue, next_index)
+            return [*commands, *told]
         batch = _batch(state, uses, plans, limits, participant, turns_queue, next_index)
         return [*commands, *batch]
     if uses:
@@ -160,7 +163,25 @@ def turn_done(
     if participant != "0":
         # A parent decides by what its child said, without reading the child's conversation.
         result["output"] = message.text
-    return [*commands, Emit("invocation_stop", record=next_index), Complete(result)]
+    # Blank too: what a child said before must not pass for this answer.
+    said = [] if message.text.strip() else [SetText("")]
+    return [*commands, *said, Emit("invocation_stop", record=next_index), Complete(result)]
+
+
+def _answered(state: AgentState, response: ModelResponse, next_index: int) -> list[Command]:
+    """Keep an answer and tell of it, whatever follows."""
+    message = response.message
+    data: dict[str, Any] = {"turn": state.turn, "finish": response.finish}
+    if response.usage is not None:
+        data["usage"] = response.usage.to_json()
+    commands: list[Command] = [
+        AddUsage(response.usage or Usage()),
+        Append((record_of(message),), (message,)),
+        Emit("model_stop", data, record=next_index),
+    ]
+    if message.text.strip():
+        commands.append(SetText(message.text))
+    return commands
 
 
 def _next_turn(
@@ -223,10 +244,55 @@ def _cut_calls(
     state: AgentState, uses: Sequence[ToolUse], participant: str, turns_queue: str
 ) -> list[Command]:
     """Answer the calls of a cut answer with errors: what is missing may change their meaning."""
-    answers = tuple(Message("tool", (ToolResult(use.id, _CUT_CALL, "error"),)) for use in uses)
+    why = [_CUT_CALL] * len(uses)
+    return _refused_calls(state, uses, why, participant, turns_queue)
+
+
+def _refused_calls(
+    state: AgentState,
+    uses: Sequence[ToolUse],
+    reasons: Sequence[str],
+    participant: str,
+    turns_queue: str,
+) -> list[Command]:
+    """Run no call of an answer: each gets an error, and the model another turn."""
+    answers = tuple(
+        Message("tool", (ToolResult(use.id, reason, "error"),))
+        for use, reason in zip(uses, reasons, strict=True)
+    )
     records = tuple(map(record_of, answers))
     after, turn = _next_turn(state, len(uses), participant, turns_queue, waits=False)
     return [Append(records, answers), after, Start(tasks=[turn])]
+
+
+def _handoff(
+    state: AgentState,
+    message: Message,
+    targets: Targets,
+    participant: str,
+    turns_queue: str,
+    next_index: int,
+) -> list[Command]:
+    """End the agent's part when its answer is a handoff and nothing else."""
+    uses = message.tool_uses
+    reasons = refusals(uses, targets)
+    if reasons:
+        return _refused_calls(state, uses, reasons, participant, turns_queue)
+    handoff = read_call(uses[0], targets)
+    result = {
+        "stop_reason": TRANSITION,
+        "participant": participant,
+        "message": next_index,
+        "output": message.text,
+        "handoff": handoff.to_json(),
+    }
+    # Providers refuse a conversation in which a call has no result.
+    told = Message("tool", (ToolResult(uses[0].id, f"Handing off to {handoff.to}."),))
+    return [
+        Append((record_of(told),), (told,)),
+        Emit("invocation_stop", record=next_index),
+        Complete(result),
+    ]
 
 
 def turn_failed(

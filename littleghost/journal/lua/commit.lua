@@ -1,10 +1,11 @@
 -- Record a task's outcome once, and make ready what follows from it.
 -- KEYS 1 run. ARGV 1 partition prefix, 2 run id, 3 task id, 4 attempt, 5 worker, 6 child process,
 -- 7 creation time of the run, 8 how many entries of the list the caller has, 9 plan JSON, 10… payloads.
--- plan: k participants to cancel, w wake the coordinator (ms from now), say (what a composite's session gets), l live events, e events, m messages, st state, r result, u usage, o state operations, x text, p participants,
+-- plan: k participants to cancel, park (the participant the task waits for), w wake the coordinator (ms from now), say (what a composite's session gets), l live events, e events, m messages, st state, r result, u usage, o state operations, x text, p participants,
 --   j joins, t tasks, again (delay ms, header changes), done (complete the participant),
 --   f (finish the run: outcome, error), next (queues served here), cut (turns whose live text stays).
--- Returns {'ok', ready, lease or false} | {'stopped'} | {'stale'}; the same commit gets the same answer.
+-- up: how many entries of the parent's list the caller has.
+-- Returns {'ok', ready, lease or false, now, length of the list after an append} | {'stopped'} | {'stale'}; the same commit gets the same answer.
 local run, tid, worker = run_of(ARGV[2]), ARGV[3], ARGV[5]
 local token = tid .. ':' .. ARGV[4] .. ':' .. worker
 local answers = P .. 'answer:' .. run.id .. ':' .. token
@@ -16,9 +17,9 @@ if not task or task.s ~= 'leased' or task.w ~= worker or task.a ~= tonumber(ARGV
   if told == 'stopped' then return { 'stopped' } end
   local held = leased and task_of(run, leased)
   if held and held.s == 'leased' and held.w == worker and held.a == attempt then
-    return { 'ok', told, lease_answer(run, leased, held, '', 0), format('%.0f', NOW) }
+    return { 'ok', told, lease_answer(run, leased, held, '', 0), format('%.0f', NOW), -1 }
   end
-  return { 'ok', told, false }
+  return { 'ok', told, false, format('%.0f', NOW), -1 }
 end
 local plan = cjson.decode(ARGV[9])
 local part = participant_of(run, task.p)
@@ -41,7 +42,10 @@ if stopped then
   return { 'stopped' }
 end
 
-for _, i in ipairs(plan.m or {}) do call('RPUSH', part.m, ARGV[i]) end
+-- A join may have delivered to the list since the caller read it: then it must read it anew.
+local known, length = tonumber(ARGV[8]), nil
+for _, i in ipairs(plan.m or {}) do length = call('RPUSH', part.m, ARGV[i]) end
+if length and length ~= known then known = 0 end
 local last = log_all(run, plan.l, plan.e)
 if plan.st then call('HSET', run.key, 'x:' .. task.p, ARGV[plan.st]) end
 if plan.x then call('HSET', run.key, 'text', ARGV[plan.x]) end
@@ -56,6 +60,9 @@ if plan.again then
   task.s = 'wait'
   save_task(run, tid, task)
   call('ZADD', P .. 'timers', NOW + plan.again.delay, ref(run, tid))
+elseif plan.park then
+  task.s, task.pk = 'wait', plan.park
+  save_task(run, tid, task)
 elseif task.k == 'advance' and not ends then
   local missed = task.y
   task.s, task.y = 'wait', nil
@@ -69,7 +76,7 @@ else
   drop(run, tid, task)
 end
 start(run, plan)
-if task.j and not plan.again then arrive(run, task.j, tid) end
+if task.j and not plan.again and not plan.park then arrive(run, task.j, tid) end
 if plan.done then
   if task.p == '0' then
     call('HSET', run.key, 'result', ARGV[plan.done])
@@ -91,9 +98,9 @@ local nxt, leased = ready[1], false
 if plan.next and #ready == 1 and plan.next[nxt.task.q] and nxt.run.key == run.key then
   ready = {}
   lease(run, nxt.tid, nxt.task, worker, ARGV[6])
-  local known = nxt.task.p == task.p and ARGV[8] or 0
+  if nxt.task.p ~= task.p then known = nxt.task.p == part.up and plan.up or 0 end
   leased = lease_answer(run, nxt.tid, nxt.task, ARGV[7], known)
 end
 local told = publish_ready()
 call('SET', answers, cmsgpack.pack({ told, leased and nxt.tid, leased and nxt.task.a }), 'EX', ANSWER_S)
-return { 'ok', told, leased, format('%.0f', NOW) }
+return { 'ok', told, leased, format('%.0f', NOW), length or '' }

@@ -76,8 +76,10 @@ def test_an_answer_without_calls_ends_the_agent() -> None:
     assert kinds(commands) == ["model_stop", "invocation_stop"]
 
 
-def test_a_blank_answer_is_no_text() -> None:
-    assert not [item for item in after(response(" \n")) if isinstance(item, c.SetText)]
+def test_a_blank_answer_leaves_no_earlier_text_in_its_place() -> None:
+    """What was said in a turn before, or by a child, must not pass for the answer."""
+    texts = [item for item in after(response(" \n")) if isinstance(item, c.SetText)]
+    assert texts == [c.SetText("")]
 
 
 @given(count=st.integers(1, 40), width=st.integers(1, 10), exclusive=st.booleans())

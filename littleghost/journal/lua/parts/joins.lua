@@ -6,7 +6,7 @@ local function deliver(run, jid, join)
   local order = join.one and { join.one } or call('LRANGE', run.key .. ':o:' .. jid, 0, -1)
   for _, member in ipairs(order) do
     local result = call('HGET', run.key .. ':r', member)
-    if result and result:sub(1, 1) ~= '#' then
+    if result and not join.keep and result:sub(1, 1) ~= '#' then
       local n = call('RPUSH', list, result)
       call('HSET', run.key .. ':r', member, format('#%.0f', n - 1))
     end
@@ -113,7 +113,7 @@ local function start(run, plan)
   local width = {}
   for _, j in ipairs(plan.j or {}) do
     local one = #j.m == 1 and j.m[1] or nil
-    call('HSET', run.key, 'j:' .. j.id, cjson.encode({ t = j.t, p = j.p, one = one, f = j.f }))
+    call('HSET', run.key, 'j:' .. j.id, cjson.encode({ t = j.t, p = j.p, one = one, f = j.f, keep = j.keep }))
     for i = 1, one and 0 or #j.m, 1000 do
       local last = math.min(i + 999, #j.m)
       call('SADD', run.key .. ':j:' .. j.id, unpack(j.m, i, last))

@@ -1,6 +1,6 @@
 -- Tasks: ready (a worker may take it), leased (a worker has it), wait (something must happen first).
 -- Header fields: k kind, p participant, q queue, s status, a attempts (the fencing token), w worker,
--- y wake it again when its worker is done, c child process, z the claim that took it, l times lost, at published (ms), n republished, x exclusive, i idempotent, j join.
+-- pk the participant it waits for, y wake it again when its worker is done, c child process, z the claim that took it, l times lost, at published (ms), n republished, x exclusive, i idempotent, j join.
 -- What this script made ready: {run, tid, task}. It is written by `publish_ready`, at the end of every
 -- script, or leased at once instead.
 local ready = {}
@@ -116,5 +116,6 @@ local function lease_answer(run, tid, task, created, known)
   end
   local inv = knows_run and '' or get(run, 'inv')
   return { tid, cjson.encode(task), f[1] or '', inv, f[2], f[3] or '{}', left, from, list,
-    call('HGETALL', part.s), f[5], f[6], f[7] or '', f[8], f[9] or '0' }
+    call('HGETALL', part.s), f[5], f[6], f[7] or '', f[8], f[9] or '0',
+    task.pk and call('HGET', run.key .. ':r', task.pk) or '' }
 end

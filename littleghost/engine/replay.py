@@ -1,0 +1,268 @@
+"""Replaying a workflow: its code runs from the top, and what it asked for before is answered.
+
+The composite's list holds, besides what its children gave back, one record for each operation in
+the order in which the code came to it: `{"m": index, "ask": what was asked, "v": value | "x":
+error}`; for children `{"m", "ask"}` when they were started and `{"m", "end": [{"p": participant} |
+{"x": error}]}` when they had all ended. The state holds only what is open: `{"n": number of the
+next child, "last": the newest completed step, "open": {"i": index, "steps": […], "cut": […]}}`.
+
+While a child may still give something back, an advance appends nothing: the list is changed by one
+side at a time. So children are first stopped, and what became of them is decided in the advance
+after that one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from littleghost import errors
+from littleghost.engine.commands import Append, Command, SetState, Wake
+from littleghost.engine.ports import Collaborators, Lease
+from littleghost.engine.replay_steps import Ended, OpenSteps, StepRequest
+from littleghost.engine.steps import children_of
+from littleghost.errors import AssemblyError, LittleGhostError, ReplayError
+from littleghost.failure import Failure
+from littleghost.json_values import dumps
+
+
+class SuspendedError(BaseException):
+    """Unwinds a workflow's code: what it needs next is not there yet."""
+
+
+class StepFailedError(AssemblyError):
+    """Something a workflow asked for failed with an error of the application's own.
+
+    Attributes:
+        failure: What is known of the error.
+    """
+
+    def __init__(self, message: str, failure: Failure) -> None:
+        super().__init__(message)
+        self.failure = failure
+
+
+def error_of(failure: Failure) -> LittleGhostError:
+    """Make the exception that a workflow's code gets for a failure.
+
+    Returns:
+        One of the class it was, when that is one of `littleghost.errors`; else a StepFailedError.
+        Either has the failure as its attribute `failure`.
+    """
+    kind = getattr(errors, failure.type, None)
+    if isinstance(kind, type) and issubclass(kind, LittleGhostError) and kind.code == failure.code:
+        error = kind(failure.detail or failure.message)
+        error.__dict__["failure"] = failure
+        return error
+    return StepFailedError(f"{failure.type}: {failure.detail or failure.message}", failure)
+
+
+def failure_of(error: BaseException) -> Failure:
+    """Describe what ended a workflow's code; the failure of a step stays what it was."""
+    failure = getattr(error, "failure", None)
+    return failure if isinstance(failure, Failure) else Failure.of(error)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    index: int
+    ask: Mapping[str, Any]
+    known: dict[str, Any] | None
+
+
+class Replay:
+    """One run through a workflow's code, and what it asks for beyond what is recorded.
+
+    Attributes:
+        suspended: Whether the code was unwound; whatever it did afterwards does not count.
+        mismatch: Set once the code asked for something else than what is recorded; the code may
+            have caught the error, which ends the workflow all the same.
+    """
+
+    def __init__(self, lease: Lease, env: Collaborators, owner: str) -> None:
+        """Read what is recorded.
+
+        Args:
+            owner: The workflow's name in error messages.
+        """
+        self.suspended = False
+        self.mismatch: ReplayError | None = None
+        self._lease, self._env, self._owner = lease, env, owner
+        self._children = children_of(lease)
+        self._memo: dict[int, dict[str, Any]] = {}
+        for item in lease.records:
+            if isinstance(item, dict) and "m" in item:
+                self._memo.setdefault(item["m"], {}).update(item)
+        self._state = deepcopy(dict(lease.state))
+        self._index = 0
+        self._inside: str | None = None
+        self._records: list[dict[str, Any]] = []
+        self._commands: list[Command] = []
+        self._wake_s: float | None = None
+
+    @property
+    def now_ms(self) -> int:
+        """The journal's time."""
+        return self._lease.now_ms
+
+    def value(self, kind: str, name: str, make: Callable[[], Any]) -> Any:
+        """Give a value that is made once and recorded; so is the error of making it.
+
+        Args:
+            kind: The operation.
+            name: What tells it from others of its kind.
+            make: Gives JSON; must not use the replay.
+        """
+        asked = self._ask({"k": kind, "n": name})
+        known = asked.known
+        if known is None:
+            self._inside = f"{kind} {name}".strip()
+            try:
+                made = {"v": make()}
+            except Exception as error:  # noqa: BLE001 - recorded, so that it is the same next time
+                made = {"x": Failure.of(error).to_json()}
+            finally:
+                self._inside = None
+            known = self._record(asked, made)
+        if "x" in known:
+            raise error_of(Failure.from_json(known["x"]))
+        # The caller may change its copy; the recorded one must stay.
+        return deepcopy(known["v"])
+
+    def sleep(self, seconds: float) -> None:
+        """Go on when a time has passed since the code first came here."""
+        asked = self._ask({"k": "sleep", "n": f"{seconds:g} s"})
+        known = asked.known
+        if known is None:
+            known = self._record(asked, {"v": self.now_ms + round(seconds * 1000)})
+        left_ms = known["v"] - self.now_ms
+        if left_ms > 0:
+            self._suspend(left_ms / 1000)
+
+    def steps(
+        self, kind: str, requests: Sequence[StepRequest], *, width: int, settle: bool
+    ) -> list[Ended]:
+        """Give what became of some children; starts them when the code first comes here.
+
+        Args:
+            kind: The operation.
+            requests: What each child is asked.
+            width: How many of them may run at once.
+            settle: Whether a failed one leaves the others alone.
+        """
+        asked = self._ask({"k": kind, "s": [request.told() for request in requests]})
+        known = asked.known
+        if known is not None and "end" in known:
+            return [self._ended(item) for item in known["end"]]
+        if known is None:
+            self._record(asked, {})
+            self._state["open"] = {"i": asked.index, "steps": [None] * len(requests), "cut": []}
+        opened = OpenSteps(
+            self._lease,
+            self._env,
+            self._state,
+            self._children,
+            requests,
+            width=width,
+            settle=settle,
+        )
+        try:
+            end = opened.go_on()
+        except Exception:
+            # The code may catch it and go on, as if it had asked for nothing here.
+            if known is None:
+                self._records.pop()
+                del self._state["open"]
+            raise
+        self._commands += opened.commands
+        if end is None:
+            self._suspend(opened.wake_s)
+        self._state.pop("open", None)
+        self._records.append({"m": asked.index, "end": end})
+        return [self._ended(item) for item in end]
+
+    def returned(self) -> None:
+        """Check that the code came to everything that is recorded.
+
+        Raises:
+            ReplayError: It returned before.
+        """
+        known = self._memo.get(self._index)
+        if known is not None:
+            raise self._differs(self._index, known, "returns")
+
+    def commands(self) -> list[Command]:
+        """Give what the code asked for in this run through it."""
+        found: list[Command] = []
+        if self._records:
+            texts = tuple(map(dumps, self._records))
+            found.append(Append(texts, tuple(self._records)))
+        found += self._commands
+        if self._state != self._lease.state:
+            found.append(SetState(self._state))
+        if self.suspended and self._wake_s is not None:
+            found.append(Wake(self._wake_s))
+        return found
+
+    @property
+    def appended(self) -> int:
+        """How many records `commands` appends."""
+        return len(self._records)
+
+    def _ask(self, ask: dict[str, Any]) -> _Asked:
+        """Come to the next operation, and compare it with what is recorded.
+
+        Raises:
+            ReplayError: Something else is recorded.
+            AssemblyError: The code of a step asks for something.
+            SuspendedError: The code went on after it was unwound.
+        """
+        if self.suspended:
+            raise SuspendedError
+        if self.mismatch is not None:
+            raise self.mismatch
+        if self._inside is not None:
+            raise AssemblyError(
+                f"{self._owner}: {_named(ask)} inside of {self._inside!r}; what is recorded as one "
+                "value cannot wait for others"
+            )
+        index = self._index
+        self._index += 1
+        known = self._memo.get(index)
+        if known is not None and known["ask"] != ask:
+            raise self._differs(index, known, f"asks for {_named(ask)}")
+        return _Asked(index, ask, known)
+
+    def _differs(self, index: int, known: Mapping[str, Any], now: str) -> ReplayError:
+        self.mismatch = ReplayError(
+            f"{self._owner}: operation {index} is recorded as {_named(known['ask'])}, but perform "
+            f"now {now}; keep what a run has done already, and let whatever varies go through "
+            "step(), now(), random() and uuid()"
+        )
+        return self.mismatch
+
+    def _record(self, asked: _Asked, made: Mapping[str, Any]) -> dict[str, Any]:
+        record = {"m": asked.index, "ask": asked.ask, **made}
+        self._records.append(record)
+        return record
+
+    def _ended(self, item: Mapping[str, Any]) -> Ended:
+        record = self._children[item["p"]] if "p" in item else item
+        if "x" in record:
+            return Ended(failure=Failure.from_json(record["x"]), stopped=item.get("stopped", False))
+        return Ended(result=deepcopy(record["r"]))
+
+    def _suspend(self, wake_s: float | None) -> NoReturn:
+        self._wake_s = wake_s
+        self.suspended = True
+        raise SuspendedError
+
+
+def _named(ask: Mapping[str, Any]) -> str:
+    """Put an operation into words."""
+    if "s" not in ask:
+        return f"{ask['k']} {ask['n']}".strip()
+    steps = [f"{name} ({assembly}, input {digest})" for assembly, name, digest in ask["s"]]
+    return f"{ask['k']} of {', '.join(steps)}"

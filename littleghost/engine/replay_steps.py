@@ -1,0 +1,230 @@
+"""The children a workflow waits for: starting them, trying again, stopping them.
+
+At most one operation is open at a time, since the workflow's code waits for it. Children without
+bounds of their own share one join, which minds the width and wakes the workflow once. With bounds,
+each has a join of its own, and the workflow minds the width.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from littleghost.engine.commands import CancelParticipants, Command, Emit, Join, Start
+from littleghost.engine.opening import advance_id
+from littleghost.engine.ports import Collaborators, Lease
+from littleghost.engine.steps import Children, Outcome, failed_event, open_step, outcome_of
+from littleghost.errors import AssemblyError
+from littleghost.failure import Failure
+from littleghost.json_values import dumps
+from littleghost.messages import Message
+from littleghost.policy import StepPolicy
+
+_SOON_S = 0.001
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRequest:
+    """What a child is asked.
+
+    Attributes:
+        assembly: The registered class.
+        registered: The name it is registered under.
+        name: The participant's name in the workflow.
+        message: Its input.
+        history: The messages before it.
+        context: The context its code sees.
+        settings: Model settings on top of the invocation's.
+        policy: Its bounds.
+    """
+
+    assembly: Any
+    registered: str
+    name: str
+    message: Message
+    history: tuple[Message, ...]
+    context: Mapping[str, Any]
+    settings: Mapping[str, Any] | None
+    policy: StepPolicy
+
+    def told(self) -> list[str]:
+        """Give what is compared when the code comes here again."""
+        digest = hashlib.sha256(dumps(self.message.to_json()).encode()).hexdigest()[:12]
+        return [self.registered, self.name, digest]
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether an attempt may be cut or followed by another."""
+        return self.policy.timeout_s is not None or self.policy.retries > 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How a child ended: with a result, or with a failure.
+
+    Attributes:
+        stopped: Whether it only failed because another one beside it had.
+    """
+
+    result: Mapping[str, Any] | None = None
+    failure: Failure | None = None
+    stopped: bool = False
+
+
+class OpenSteps:
+    """The open operation of a workflow, in one advance.
+
+    Attributes:
+        commands: What is to be done.
+        wake_s: Seconds until the workflow must look again, or None.
+    """
+
+    def __init__(
+        self,
+        lease: Lease,
+        env: Collaborators,
+        state: dict[str, Any],
+        children: Children,
+        requests: Sequence[StepRequest],
+        *,
+        width: int,
+        settle: bool,
+    ) -> None:
+        """Look at the operation that the state holds; the state is changed in place."""
+        self.commands: list[Command] = []
+        self.wake_s: float | None = None
+        self._lease, self._env, self._state = lease, env, state
+        self._open: dict[str, Any] = state["open"]
+        self._children, self._requests = children, requests
+        self._width, self._settle = width, settle
+        self._shares_join = len(requests) > 1 and not any(item.is_bounded for item in requests)
+
+    def go_on(self) -> list[dict[str, Any]] | None:
+        """Do what is next; gives how each child ended when nothing of the operation is left."""
+        steps: list[dict[str, Any] | None] = self._open["steps"]
+        if self._shares_join and steps[0] is None:
+            self._start_all()
+            return None
+        outcomes = [self._outcome(number) for number in range(len(steps))]
+        failing = not self._settle and any(one and one.status == "failed" for one in outcomes)
+        stop = self._to_stop(outcomes, failing=failing)
+        if stop:
+            self._open["cut"] += stop
+            self.commands.append(CancelParticipants(tuple(stop)))
+            if not self._shares_join:
+                self.wake_s = _SOON_S
+                return None
+        if not failing:
+            active = sum(one is not None and one.status == "running" for one in outcomes)
+            for number, one in enumerate(outcomes):
+                if one is not None and one.status == "again":
+                    self._try_again(number, one)
+                    active += 1
+            for number, one in enumerate(outcomes):
+                if one is None and active < self._width:
+                    self._start(number, join=None)
+                    active += 1
+            if active:
+                waits = [one.wake_s for one in outcomes if one and one.wake_s is not None]
+                self._wake_in(*waits)
+                return None
+        return [self._close(number, one) for number, one in enumerate(outcomes)]
+
+    def _outcome(self, number: int) -> Outcome | None:
+        step = self._open["steps"][number]
+        if step is None:
+            return None
+        policy = self._requests[number].policy
+        return outcome_of(step, policy, self._children, self._lease.now_ms)
+
+    def _to_stop(self, outcomes: Sequence[Outcome | None], *, failing: bool) -> list[str]:
+        """Give the participants to be stopped that were not yet."""
+        found: list[str] = []
+        for step, one in zip(self._open["steps"], outcomes, strict=True):
+            if one is None or step["pids"][-1] in self._open["cut"]:
+                continue
+            if one.late or (failing and one.status == "running"):
+                found.append(step["pids"][-1])
+        return found
+
+    def _start_all(self) -> None:
+        join_id = f"{self._lease.participant}-j{self._open['i']}"
+        for number in range(len(self._requests)):
+            self._start(number, join=join_id)
+        join = Join(
+            id=join_id,
+            participant=self._lease.participant,
+            members=tuple(step["pids"][-1] for step in self._open["steps"]),
+            width=self._width,
+            then=advance_id(self._lease.participant),
+            fail_fast=not self._settle,
+        )
+        self.commands.append(Start(joins=[join]))
+
+    def _start(self, number: int, *, join: str | None, delay_s: float = 0.0) -> None:
+        """Start the next attempt at a step."""
+        request = self._requests[number]
+        step = self._open["steps"][number] or {"pids": [], "at": []}
+        last = self._state.get("last")
+        child, commands = open_step(
+            self._lease,
+            self._env,
+            request.assembly,
+            self._state.get("n", 0),
+            name=request.name,
+            messages=[*request.history, request.message],
+            context=request.context,
+            settings={**self._lease.header.get("set", {}), **(request.settings or {})} or None,
+            attempt=len(step["pids"]) + 1,
+            first=step["pids"][0] if step["pids"] else None,
+            predecessors=[last] if last else (),
+            join=join,
+            delay_s=delay_s,
+        )
+        self._state["n"] = self._state.get("n", 0) + 1
+        step["pids"].append(child)
+        step["at"].append(self._lease.now_ms + round(delay_s * 1000))
+        self._open["steps"][number] = step
+        self.commands += commands
+        if request.policy.timeout_s is not None:
+            self._wake_in(delay_s + request.policy.timeout_s)
+
+    def _try_again(self, number: int, outcome: Outcome) -> None:
+        request, step = self._requests[number], self._open["steps"][number]
+        assert outcome.failure is not None
+        self.commands += failed_event(
+            request.name, step["pids"][0], len(step["pids"]), outcome.failure, again=True
+        )
+        self._start(number, join=None, delay_s=request.policy.retry_delay_s)
+
+    def _close(self, number: int, outcome: Outcome | None) -> dict[str, Any]:
+        """Tell how a step ended, and give what is recorded of it."""
+        request, step = self._requests[number], self._open["steps"][number]
+        if outcome is None:
+            return {"x": _not_needed("was not started").to_json(), "stopped": True}
+        step_id, attempt, last = step["pids"][0], len(step["pids"]), step["pids"][-1]
+        if outcome.status == "done":
+            told = {
+                "assembly_id": request.assembly.id(),
+                "assembly_kind": request.assembly.kind,
+                "participant": request.name,
+                "step_id": step_id,
+            }
+            self.commands.append(Emit("assembly_step_stop", told))
+            self._state["last"] = step_id
+            return {"p": last}
+        failure = outcome.failure or _not_needed("was stopped")
+        self.commands += failed_event(request.name, step_id, attempt, failure, again=False)
+        if last in self._children:
+            return {"p": last}
+        return {"x": failure.to_json(), "stopped": outcome.failure is None}
+
+    def _wake_in(self, *seconds: float) -> None:
+        known = [] if self.wake_s is None else [self.wake_s]
+        self.wake_s = min([*known, *seconds], default=None)
+
+
+def _not_needed(what: str) -> Failure:
+    return Failure.of(AssemblyError(f"the step {what}, since another one beside it failed"))

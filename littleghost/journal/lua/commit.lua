@@ -1,11 +1,15 @@
 -- Record a task's outcome once, and make ready what follows from it.
 -- KEYS 1 run. ARGV 1 partition prefix, 2 run id, 3 task id, 4 attempt, 5 worker, 6 child process,
--- 7 creation time of the run, 8 how many entries of the list the caller has, 9 plan JSON, 10… payloads.
--- plan: k participants to cancel, park (the participant the task waits for), w wake the coordinator (ms from now), say (what a composite's session gets), l live events, e events, m messages, st state, r result, u usage, o state operations, x text, p participants,
---   j joins, t tasks, again (delay ms, header changes), done (complete the participant),
---   f (finish the run: outcome, error), next (queues served here), cut (turns whose live text stays).
--- up: how many entries of the parent's list the caller has.
--- Returns {'ok', ready, lease or false, now, length of the list after an append} | {'stopped'} | {'stale'}; the same commit gets the same answer.
+-- 7 creation time of the run, 8 how many entries of the list the caller has, 9 plan JSON, 10…
+-- payloads.
+-- plan: l live events, e events, m messages, st state, r result, u usage, o state operations, x text,
+--   p participants, j joins, t tasks, k participants to cancel, again (delay ms, header changes),
+--   park (the participant the task waits for), w (wake the coordinator, ms from now), done (complete
+--   the participant), f (fail it: outcome, error), say (what a composite's session gets), next
+--   (queues served here), cut (turns whose live text stays), up (how many entries of the parent's
+--   list the caller has).
+-- Returns {'ok', ready, lease or false, now, length of the list after an append} | {'stopped'} |
+-- {'stale'}; the same commit gets the same answer.
 local run, tid, worker = run_of(ARGV[2]), ARGV[3], ARGV[5]
 local token = tid .. ':' .. ARGV[4] .. ':' .. worker
 local answers = P .. 'answer:' .. run.id .. ':' .. token

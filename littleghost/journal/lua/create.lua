@@ -1,7 +1,8 @@
 -- Create a run and make its first tasks ready, or let it wait for its session.
 -- KEYS 1 run. ARGV 1 partition prefix, 2 run id, 3 plan JSON, 4… payloads.
--- plan: nonce (the same call sent again gets the same answer), f fields (name, payload index), h history count, i message payloads, c context (key, payload),
---   deadline (ms from now), session key, limit of waiting runs, p participants, t tasks.
+-- plan: nonce (the same call sent again gets the same answer), f fields (name, payload index), h
+--   history count, i message payloads, c context (key, payload), deadline (ms from now), session
+--   key, limit of waiting runs, p participants, t tasks.
 -- Returns {'ok', now, ready…} | {'duplicate'} | {'busy', waiting}.
 local run, plan = run_of(ARGV[2]), cjson.decode(ARGV[3])
 local nonce = get(run, 'nonce')

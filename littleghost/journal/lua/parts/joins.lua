@@ -69,7 +69,7 @@ local function cancel_participants(run, pids)
     end
     return false
   end
-  local fields = call('HGETALL', run.key)
+  local fields, holder, is_free = call('HGETALL', run.key), get(run, 'xh'), false
   for i = 1, #fields, 2 do
     local kind, name = fields[i]:sub(1, 2), fields[i]:sub(3)
     if kind == 't:' then
@@ -82,7 +82,7 @@ local function cancel_participants(run, pids)
         call('ZREM', P .. 'ready', ref(run, name))
         call('ZREM', P .. 'timers', ref(run, name))
         call('HDEL', run.key, 't:' .. name, 'd:' .. name)
-        if get(run, 'xh') == name then call('HDEL', run.key, 'xh') end
+        is_free = is_free or holder == name
       end
     elseif kind == 'j:' and is_below(cjson.decode(fields[i + 1]).p) then
       call('DEL', run.key .. ':j:' .. name, run.key .. ':o:' .. name, run.key .. ':q:' .. name)
@@ -97,6 +97,8 @@ local function cancel_participants(run, pids)
     if item.run.key ~= run.key or not is_below(item.task.p) then kept[#kept + 1] = item end
   end
   ready = kept
+  -- Last, when no task of theirs is left that could be let go.
+  if is_free then next_exclusive(run) end
 end
 
 -- Record new participants, tasks and joins of a plan. Payloads are arguments, named by index.

@@ -69,20 +69,23 @@ local function tell(run, tid, task, why)
   call('EXPIRE', notes, 60)
 end
 
+-- Let the next exclusive task go; those of participants that are gone are passed over.
+local function next_exclusive(run)
+  call('HDEL', run.key, 'xh')
+  local nxt = call('LPOP', run.key .. ':x')
+  while nxt do
+    local waiting = task_of(run, nxt)
+    if waiting then return make_ready(run, nxt, waiting) end
+    nxt = call('LPOP', run.key .. ':x')
+  end
+end
+
 -- Forget a task that is not leased, and let the next exclusive one go.
 local function drop(run, tid, task)
   call('HDEL', run.key, 't:' .. tid, 'd:' .. tid)
   if task.s == 'ready' then call('ZREM', P .. 'ready', ref(run, tid)) end
   if task.s == 'wait' then call('ZREM', P .. 'timers', ref(run, tid)) end
-  if task.x and get(run, 'xh') == tid then
-    call('HDEL', run.key, 'xh')
-    local nxt = call('LPOP', run.key .. ':x')
-    while nxt do
-      local waiting = task_of(run, nxt)
-      if waiting then return make_ready(run, nxt, waiting) end
-      nxt = call('LPOP', run.key .. ':x')
-    end
-  end
+  if task.x and get(run, 'xh') == tid then next_exclusive(run) end
 end
 
 -- Publish what became ready and tell the caller about it: kind, queue, run, task, time for each.

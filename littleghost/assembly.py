@@ -154,10 +154,6 @@ class Assembly:
         return [participant], [task]
 
     @classmethod
-    def check_call(cls, invocation: Any) -> None:
-        """Refuse a call that could not work, before a run exists."""
-
-    @classmethod
     def as_tool(cls, *, name: str | None = None, description: str | None = None) -> Any:
         """Offer this assembly to another agent's model as a tool with one text, `input`.
 

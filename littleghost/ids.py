@@ -39,13 +39,18 @@ def new_run_id(partition: int) -> str:
     return f"{partition:02d}-{_base32(stamp, 10)}{_base32(noise, 16)}"
 
 
+def is_run_id(text: str) -> bool:
+    """Say whether a text could be a run's id."""
+    return _RUN_ID.fullmatch(text) is not None
+
+
 def check_run_id(run_id: object) -> str:
     """Refuse a run id that keys, logs or URLs could not carry.
 
     Raises:
         InvocationError: It is no text of 1 to 128 letters, digits and `_.-`.
     """
-    if not isinstance(run_id, str) or not _RUN_ID.fullmatch(run_id):
+    if not isinstance(run_id, str) or not is_run_id(run_id):
         raise InvocationError(
             f"run_id {run_id!r} must be 1 to 128 letters, digits, '_', '.' or '-', "
             "and begin with a letter or digit",

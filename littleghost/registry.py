@@ -7,31 +7,9 @@ application imported can run.
 from __future__ import annotations
 
 import threading
-from typing import Any, Protocol
+from typing import Any
 
-from littleghost.context import Binding
-from littleghost.engine.ports import RunningAssembly
 from littleghost.errors import LittleGhostError, UnknownAssemblyError
-
-
-class AssemblyClass(Protocol):
-    """What the engine asks of a registered class."""
-
-    __name__: str
-    __module__: str
-
-    def check(self) -> None:
-        """Raise a DefinitionError unless the class is declared well."""
-        ...
-
-    def fingerprint(self) -> str:
-        """Give a hash of the definition."""
-        ...
-
-    def bind(self, binding: Binding) -> RunningAssembly:
-        """Make the instance that one task works with."""
-        ...
-
 
 _assemblies: dict[str, Any] = {}
 _lock = threading.Lock()

@@ -99,6 +99,10 @@ class Settings:
         name = f"{self.queue_prefix}.{kind}"
         return f"{name}.{lane}" if lane else name
 
+    def standard_queues(self) -> list[str]:
+        """Name the queues of turns and tools, those of interactive runs first."""
+        return [self.queue(kind, lane) for lane in ("", "batch") for kind in ("turns", "tools")]
+
     def with_(self, **changes: Any) -> Settings:
         """Give a copy with some fields changed."""
         return replace(self, **changes)

@@ -19,7 +19,8 @@ from littleghost.errors import DefinitionError, InvocationError
 from littleghost.ids import check_run_id, place_run
 from littleghost.invocation import Invocation, read_invocation
 from littleghost.journal import keys
-from littleghost.journal.plan import Plan, dumps, stored_event
+from littleghost.journal.plan import Plan, stored_event
+from littleghost.json_values import dumps
 from littleghost.run import Run
 from littleghost.wiring import Runtime, runtime
 

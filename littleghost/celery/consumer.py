@@ -20,8 +20,8 @@ def wake_consumer() -> None:
     loop = get_event_loop()
     if loop is None or threading.current_thread() is threading.main_thread():
         return
-    loop.call_soon(loop.call_later, SOON_S, _nothing)
+    loop.call_soon(loop.call_later, SOON_S, go_round)
 
 
-def _nothing() -> None:
+def go_round() -> None:
     """The loop reads messages on every round; a due timer makes it go round."""

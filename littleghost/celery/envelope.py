@@ -12,12 +12,6 @@ from typing import Any
 
 from littleghost.engine.ports import ReadyTask
 
-TASK_NAMES = {
-    "turn": "littleghost.turn",
-    "call": "littleghost.call",
-    "advance": "littleghost.advance",
-}
-
 
 def headers(kind: str, run_id: str, task_id: str) -> dict[str, Any]:
     """Give the headers of a task message."""

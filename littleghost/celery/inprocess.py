@@ -14,6 +14,7 @@ from celery.worker import state as worker_state
 from kombu.asynchronous import get_event_loop
 
 from littleghost.celery.app import make_app
+from littleghost.celery.consumer import go_round
 from littleghost.errors import ConfigurationError
 from littleghost.settings import Settings
 
@@ -41,15 +42,12 @@ class InProcessWorker:
             logging.getLogger(name).setLevel(logging.ERROR)
         app = make_app(settings, "littleghost-embedded", set_as_current=False)
         app.finalize()
-        queues = [
-            settings.queue(kind, lane) for lane in ("", "batch") for kind in ("turns", "tools")
-        ]
         self._worker = WorkController(
             app=app,
             hostname="embedded@localhost",
             pool="threads",
             concurrency=concurrency,
-            queues=queues,
+            queues=settings.standard_queues(),
             loglevel="ERROR",
             without_heartbeat=True,
             without_mingle=True,
@@ -81,10 +79,6 @@ class InProcessWorker:
         loop = get_event_loop()
         if loop is not None:
             # It would notice only when its poll is over, up to a second later.
-            loop.call_soon(_nothing)
+            loop.call_soon(go_round)
         self._thread.join(STOP_TIMEOUT_S)
         worker_state.should_stop = None
-
-
-def _nothing() -> None:
-    """Makes the event loop go round."""

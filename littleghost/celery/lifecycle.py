@@ -112,9 +112,8 @@ def _our_queues(work: Runtime, app: Any) -> tuple[str, ...]:
     queues = app.amqp.queues
     prefix = work.settings.queue_prefix + "."
     if queues._consume_from is None:  # noqa: SLF001 - Celery has no other way to ask
-        for lane in ("", "batch"):
-            for kind in ("turns", "tools"):
-                queues.select_add(work.settings.queue(kind, lane))
+        for name in work.settings.standard_queues():
+            queues.select_add(name)
     return tuple(name for name in queues.consume_from if name.startswith(prefix))
 
 

@@ -13,10 +13,10 @@ from celery import Task, shared_task
 from littleghost.celery import lifecycle
 from littleghost.celery.consumer import wake_consumer
 from littleghost.celery.request import TaskRequest
+from littleghost.ids import is_run_id
 from littleghost.wiring import runtime
 
 _TASK_ID = re.compile(r"[0-9]+(\.[0-9]+)*-[a-z][0-9.]*")
-_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 
 
 class RunTask(Task):
@@ -34,7 +34,7 @@ def _perform(task: Task, args: tuple[Any, ...]) -> None:
         lifecycle.logger.warning("dropped a message that is not ours: %.200r", args)
         return
     run_id, task_id, at_ms = args
-    is_ours = _RUN_ID.fullmatch(run_id) and _TASK_ID.fullmatch(task_id)
+    is_ours = is_run_id(run_id) and _TASK_ID.fullmatch(task_id)
     if not is_ours or not isinstance(at_ms, int) or isinstance(at_ms, bool):
         lifecycle.logger.warning("dropped a message that is not ours: %.200r", args)
         return

@@ -6,7 +6,7 @@ in an advance, with the results of its children in its list.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from littleghost.engine.commands import Command
@@ -37,8 +37,3 @@ def perform(lease: Lease, env: Collaborators) -> list[Command]:
             f"worker cannot advance; it knows {', '.join(sorted(_deciders)) or 'none'}"
         )
     return list(decider(lease, env.assemblies.lookup(lease.assembly), env))
-
-
-def known_kinds() -> Mapping[str, Decider]:
-    """Give the kinds that have a decider."""
-    return dict(_deciders)

@@ -8,13 +8,8 @@ from typing import Any
 
 from littleghost.engine import commands
 from littleghost.engine.commands import Command, Join, ParticipantSpec, TaskSpec
+from littleghost.json_values import dumps
 from littleghost.usage import Usage
-
-# Compact JSON that is valid everywhere: no NaN, no escapes it does not need. One encoder for all:
-# making one is most of the cost of `json.dumps`.
-dumps: Callable[[object], str] = json.JSONEncoder(
-    separators=(",", ":"), ensure_ascii=False, allow_nan=False
-).encode
 
 
 class Plan:
@@ -130,7 +125,7 @@ class Plan:
         return header
 
 
-def _opaque(value: object) -> str | None:
+def _opaque(value: Mapping[str, Any] | None) -> str | None:
     """Write data of the application inside a header, which the scripts read and write again.
 
     Their JSON keeps neither empty lists nor all digits of a number; a text stays as it is.

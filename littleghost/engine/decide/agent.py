@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -39,6 +38,7 @@ from littleghost.handoff import (
     read_call,
     refusals,
 )
+from littleghost.json_values import dumps
 from littleghost.limits import Limits
 from littleghost.messages import Message, ToolResult, ToolUse
 from littleghost.providers.base import ModelResponse
@@ -86,12 +86,9 @@ def call_id(participant: str, turn: int, index: int) -> str:
     return f"{participant}-c{turn}.{index}"
 
 
-_encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
-
-
 def record_of(message: Message) -> str:
     """Write a message as the journal keeps it."""
-    return _encode(message.to_json())
+    return dumps(message.to_json())
 
 
 def result_record(use_id: str, content: str, status: str) -> str:

@@ -14,13 +14,14 @@ LittleGhostError
 │  └─ UnsupportedInputError   the model cannot read this kind of input
 ├─ RunError                   about one run, seen by its caller
 │  ├─ RunNotFoundError  WaitTimeoutError  NoWorkerError  BlockingCallError  WorkerLostError
+│  └─ RunOverError  ApprovalError  SignalError  InterjectionError  (what is sent into it)
 ├─ ProviderError              a model service failed
 │  ├─ RateLimitedError  OverloadedError  StreamError  ProviderTimeoutError  (retryable)
 │  ├─ AuthenticationError  InvalidRequestError  ContextWindowOverflowError
 │  └─ ProtocolError           the model broke the rules of the conversation
 │     └─ OutputLimitError  MalformedToolCallError  TurnLimitError  ToolCallLimitError
 ├─ AssemblyError              several participants together
-│  ├─ AssemblyLimitError  AssemblyRoutingError  AssemblyStepTimeoutError
+│  ├─ AssemblyLimitError  AssemblyRoutingError  AssemblyStepTimeoutError  SignalTimeoutError
 │  └─ ReplayError             recorded history and code disagree
 ├─ ToolError                  its text is shown to the model
 │  └─ ToolTimeoutError
@@ -162,6 +163,30 @@ class WorkerLostError(RunError):
     code = "worker_lost"
 
 
+class ApprovalError(RunError):
+    """There is nothing to approve under this id, or it was answered otherwise already."""
+
+    code = "approval"
+
+
+class SignalError(RunError):
+    """A signal could not be sent: its id was used for another one, or too many are waiting."""
+
+    code = "signal"
+
+
+class InterjectionError(RunError):
+    """A message could not be put in: not one agent is at work, or its id was used already."""
+
+    code = "interjection"
+
+
+class RunOverError(RunError):
+    """The run has ended, so nothing can reach it any more."""
+
+    code = "run_over"
+
+
 class ProviderError(LittleGhostError):
     """A model service failed or answered in a way that cannot be used.
 
@@ -286,6 +311,12 @@ class AssemblyStepTimeoutError(AssemblyError):
     code = "assembly_step_timeout"
 
 
+class SignalTimeoutError(AssemblyError):
+    """A workflow waited for a signal, and none came in time."""
+
+    code = "signal_timeout"
+
+
 class ReplayError(AssemblyError):
     """A workflow's code asks for something else than what its history recorded."""
 
@@ -368,29 +399,3 @@ def is_retryable(error: BaseException) -> bool:
     if isinstance(error, ProviderError):
         return error.is_retryable
     return isinstance(error, LittleGhostError) and error.retryable
-
-
-SAFE_SENTENCES: dict[type[LittleGhostError], str] = {
-    OutputLimitError: "The answer was cut at the model's output limit; please narrow the request.",
-    MalformedToolCallError: "The model asked for a tool in an invalid way; please try again.",
-    CleanupError: "The request could not be stopped cleanly.",
-    CancelledError: "The request was cancelled.",
-    DeadlineExceededError: "The request ran out of time.",
-    TurnLimitError: "The request needed more steps than are allowed.",
-    ToolCallLimitError: "The request needed more tool calls than are allowed.",
-}
-
-
-def safe_message(error: BaseException) -> str:
-    """Give the sentence about an error that any caller may be shown.
-
-    Returns:
-        The error's own text for `UnsupportedInputError`; a fixed sentence otherwise.
-    """
-    if isinstance(error, UnsupportedInputError):
-        return str(error)
-    for kind in type(error).__mro__:
-        sentence = SAFE_SENTENCES.get(kind)
-        if sentence:
-            return sentence
-    return "The request could not be completed; please try again."

@@ -9,6 +9,8 @@ from typing import Any, cast
 TERMINAL_TYPES = frozenset({"run_stop", "run_error", "run_partial", "run_cancel"})
 # An agent's own events are told inside `agent_stream`; these are told as they are.
 RAW_AGENT_TYPES = frozenset({"invocation_stop", "invocation_error"})
+# What people are asked and told is told as it is, whoever among the participants asks.
+PERSON_TYPES = frozenset({"approval_requested", "approval_answered"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ from littleghost.invoked import Invoked, Settled, StepResult, settled
 from littleghost.json_values import check_json_mapping, clean_text, to_json_value
 from littleghost.messages import Message
 from littleghost.policy import StepPolicy
+from littleghost.reach import SIGNAL_NAME
 
 __all__ = ["Invoked", "Settled", "StepFailedError", "StepResult", "Workflow"]
 _MAX_NAME = 256
@@ -259,11 +260,36 @@ class Workflow(Assembly, abstract=True):
         Raises:
             InvocationError: It is no finite number of 0 or more seconds.
         """
-        given: object = seconds
-        is_number = isinstance(given, int | float) and not isinstance(given, bool)
-        if not is_number or not math.isfinite(seconds) or seconds < 0:
-            raise InvocationError(f"{self._named}: sleep got {given!r}; use 0 seconds or more")
+        self._check_seconds("sleep", seconds)
         self._replaying("sleep()").sleep(float(seconds))
+
+    def wait_for(self, signal: str, *, timeout_s: float | None = None) -> Any:
+        """Wait for a signal that somebody sends with `Run.signal`; no worker waits meanwhile.
+
+        Signals that were sent before are kept. Each reaches one wait of its name, in order.
+
+        Args:
+            signal: Its name: 1 to 64 letters, digits, ".", "_" or "-".
+            timeout_s: Seconds to wait at most; None waits as long as the run may take.
+
+        Returns:
+            The signal's value.
+
+        Raises:
+            SignalTimeoutError: None came in time.
+            InvocationError: The name or the time is refused.
+        """
+        given: object = signal
+        if not isinstance(given, str) or not SIGNAL_NAME.fullmatch(given):
+            raise InvocationError(f"{self._named}: wait_for got the name {given!r:.80}")
+        if timeout_s is not None:
+            self._check_seconds("wait_for", timeout_s)
+        return self._replaying("wait_for()").signal(signal, timeout_s)
+
+    def _check_seconds(self, what: str, given: object) -> None:
+        is_number = isinstance(given, int | float) and not isinstance(given, bool)
+        if not is_number or not math.isfinite(cast("float", given)) or cast("float", given) < 0:
+            raise InvocationError(f"{self._named}: {what} got {given!r}; use 0 seconds or more")
 
     @property
     def _named(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from littleghost.delegation import AssemblyTool
+from littleghost.engine.approval import refusal, with_note
 from littleghost.engine.commands import Command
 from littleghost.engine.decide import agent as decide
 from littleghost.engine.delegate import answer_of, start_child
@@ -53,6 +54,9 @@ class Call:
         self._control.check()
         if self._use.error is not None:
             return self._done(f"Invalid tool input: {self._use.error}", "error")
+        rejected = refusal(lease.answer)
+        if rejected is not None:
+            return self._done(self._cut(rejected), "error")
         if lease.awaited is not None:
             content, status = answer_of(lease.awaited)
             return self._done(self._cut(content), status)
@@ -99,6 +103,7 @@ class Call:
         return self._done(ToolOutcome.failure(text, error).content, "error")
 
     def _done(self, content: str, status: str, operations: Any = ()) -> list[Command]:
+        content = with_note(content, self._lease.answer, self._use)
         return decide.call_done(self._lease.task_id, self._use, content, status, operations)
 
 

@@ -99,7 +99,11 @@ class Performer:
     ) -> Lease | None:
         commit = self._env.journal.commit
         try:
-            return self._keep_trying(lambda: commit(lease, commands, serves=serves)).lease
+            done = self._keep_trying(lambda: commit(lease, commands, serves=serves))
+            if done.has_mail:
+                instead = decide.otherwise(commands)
+                done = self._keep_trying(lambda: commit(lease, instead, serves=serves))
+            return done.lease
         except JournalUnavailableError:
             raise
         except Exception as error:

@@ -68,6 +68,7 @@ class Lease:
         working: Working state by key, JSON text each.
         now_ms: The journal's time when the task was leased.
         awaited: What the participant that the task waited for left, `{r: result}` or `{x: error}`.
+        answer: What a person said about the task: `{verdict: approved|rejected|expired, …}`.
         header: The participant's header: who it is, under whom, and what it may see.
         base: How many records of the participant's list are older than the run.
     """
@@ -95,6 +96,7 @@ class Lease:
     now_ms: int
     header: Mapping[str, Any]
     awaited: Mapping[str, Any] | None
+    answer: Mapping[str, Any] | None = None
 
     @property
     def records(self) -> list[Any]:
@@ -109,10 +111,12 @@ class Committed:
     Attributes:
         recorded: False when the attempt was stale or the run is being stopped.
         lease: The next task, when this worker may run on in place.
+        has_mail: Whether nothing was recorded because a message for the agent has come.
     """
 
     recorded: bool
     lease: Lease | None = None
+    has_mail: bool = False
 
 
 class Journal(Protocol):

@@ -5,13 +5,14 @@ prefix `lg:{07}:`, whose braces make them share one Redis Cluster slot.
 
 | key (after the prefix) | type | holds | ends |
 | --- | --- | --- | --- |
-| `r:<run>` | hash | the run's record, task headers `t:`, payloads `d:`, participants `p:` `x:`, joins `j:` | retention after the end |
+| `r:<run>` | hash | the run's record, task headers `t:`, payloads `d:`, participants `p:` `x:`, joins `j:`, answers of people `a:`, what was sent in `i:` | retention after the end |
 | `r:<run>:e` | stream | durable events, ids `1-0`, `2-0`, … | with the run |
 | `r:<run>:d` | stream | live text of the newest turns, same numbering | with the run |
 | `r:<run>:m:<participant>` | list | messages of an agent, results of a composite | with the run |
 | `r:<run>:s:<participant>` | hash | working state, a JSON value per field | with the run |
 | `r:<run>:r` | hash | results by task; `#n` points into the list | with the run |
 | `r:<run>:j:` `:o:` `:q:` | set, list, list | a join's members left, order, and those not yet started | when the join fires, or the run ends |
+| `r:<run>:g` `:b` | list, hash | signals nobody waited for yet; inboxes by participant, a JSON list each | taken, or the run's end |
 | `r:<run>:x` `:i` `:c` `:cut` | list, list, hash, list | exclusive calls in waiting; first messages; context; ends of turns | used up, or the run's end |
 | `s:<hash>` `:m` `:s` `:q` | hash, list, hash, list | a session's holder, messages, state, waiting runs | session time after its last run |
 | `ready` `timers` `deadlines` `stops` `live` | sorted sets | what the keeper looks at, by time in ms | entries leave with their run |

@@ -98,6 +98,8 @@ class Plan:
             "step": spec.step,
             "path": list(spec.path) or None,
             "gr": _opaque(spec.grants),
+            "of": spec.continues,
+            "once": spec.once or None,
             "i": [self.payload(record) for record in spec.records] or None,
             "c": [[key, self.payload(value)] for key, value in spec.working.items()] or None,
         }
@@ -119,9 +121,16 @@ class Plan:
             header["g"] = spec.gate
         if spec.delay_s > 0:
             header["delay"] = round(spec.delay_s * 1000)
-        for name, flag in (("x", spec.exclusive), ("i", spec.idempotent), ("wait", spec.waits)):
-            if flag:
-                header[name] = True
+        if spec.asks_s is not None:
+            header["ask"] = max(1, round(spec.asks_s * 1000))
+        flags = {
+            "x": spec.exclusive,
+            "i": spec.idempotent,
+            "wait": spec.waits,
+            "ord": spec.ordered and spec.asks_s is not None,
+            "once": spec.once,
+        }
+        header.update({name: True for name, flag in flags.items() if flag})
         return header
 
 
@@ -214,6 +223,25 @@ def _park(plan: Plan, command: commands.Park) -> None:
     plan.fields["park"] = command.participant
 
 
+def _post(plan: Plan, command: commands.Post) -> None:
+    plan.list("b").append([command.participant, plan.payload(command.record)])
+
+
+def _answer(plan: Plan, command: commands.Answer) -> None:
+    plan.list("an").append([command.task, plan.payload(command.record)])
+
+
+def _note(plan: Plan, command: commands.Note) -> None:
+    value = plan.payload(dumps(command.value))
+    plan.list("n").append([command.participant, command.key, value])
+
+
+def _await_signal(plan: Plan, command: commands.AwaitSignal) -> None:
+    plan.fields["sg"] = command.name
+    if command.timeout_s is not None:
+        plan.fields["w"] = max(1, round(command.timeout_s * 1000))
+
+
 def _wake(plan: Plan, command: commands.Wake) -> None:
     plan.fields["w"] = max(1, round(command.delay_s * 1000))
 
@@ -240,6 +268,10 @@ _ADD: dict[type, Callable[[Plan, Any], None]] = {
     commands.Complete: _complete,
     commands.Fail: _fail,
     commands.Park: _park,
+    commands.Post: _post,
+    commands.Answer: _answer,
+    commands.Note: _note,
+    commands.AwaitSignal: _await_signal,
     commands.Wake: _wake,
     commands.CancelParticipants: _cancel,
     commands.Emit: _emit,

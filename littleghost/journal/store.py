@@ -201,6 +201,8 @@ class RedisJournal:
             known,
             *plan.arguments(),
         )
+        if answer[0] == "mail":
+            return Committed(recorded=False, has_mail=True)
         if answer[0] != "ok":
             self.memories.forget(lease.run_id)
             return Committed(recorded=False)
@@ -326,4 +328,5 @@ class RedisJournal:
             now_ms=now_ms,
             header=part,
             awaited=json.loads(awaited) if awaited else None,
+            answer=json.loads(task["an"]) if "an" in task else None,
         )

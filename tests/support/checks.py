@@ -17,7 +17,7 @@ from littleghost.journal.record import OVER
 # The keys that `littleghost/journal/keys.py` documents, as patterns.
 _RUN = r"r:[A-Za-z0-9._-]+"
 _DOCUMENTED = [
-    rf"{_RUN}(:e|:d|:r|:i|:x|:c|:cut)?",
+    rf"{_RUN}(:e|:d|:r|:i|:x|:c|:g|:b|:cut)?",
     rf"{_RUN}:[ms]:[0-9.]+",
     rf"{_RUN}:[joq]:[0-9.]+-[a-z][0-9.]*",
     r"s:[0-9a-f]{32}(:m|:s|:q)?",
@@ -109,7 +109,8 @@ def _check_run(view: JournalView, run_id: str, fields: dict[str, str]) -> None:
         assert not terminal
         assert view.client.ttl(f"{view.prefix}r:{run_id}") == -1
         can_move = any(
-            task["s"] in ("ready", "leased") or ref in view.timers for ref, task in tasks.items()
+            task["s"] in ("ready", "leased") or ref in view.timers or "sg" in task
+            for ref, task in tasks.items()
         )
         assert can_move or "sw" in fields, f"{run_id} is abandoned: {fields}"
 

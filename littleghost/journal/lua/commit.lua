@@ -4,12 +4,15 @@
 -- payloads.
 -- plan: l live events, e events, m messages, st state, r result, u usage, o state operations, x text,
 --   p participants, j joins, t tasks, k participants to cancel, again (delay ms, header changes),
---   park (the participant the task waits for), w (wake the coordinator, ms from now), done (complete
---   the participant), f (fail it: outcome, error), say (what a composite's session gets), next
+--   park (the participant the task waits for, '' when somebody else records its result), w (wake the
+--   coordinator, ms from now), sg (the signal the coordinator waits for), b posts (participant, record),
+--   an results of waiting calls (task, record), n working state of others (participant, key, value),
+--   done (complete the participant), f (fail it: outcome, error), say (what a composite's session gets), next
 --   (queues served here), cut (turns whose live text stays), up (how many entries of the parent's
 --   list the caller has).
 -- Returns {'ok', ready, lease or false, now, length of the list after an append} | {'stopped'} |
--- {'stale'}; the same commit gets the same answer.
+-- {'stale'}; the same commit gets the same answer. {'mail'} when an agent would end though a message for it
+-- has come: nothing is changed then.
 local run, tid, worker = run_of(ARGV[2]), ARGV[3], ARGV[5]
 local token = tid .. ':' .. ARGV[4] .. ':' .. worker
 local answers = P .. 'answer:' .. run.id .. ':' .. token
@@ -28,6 +31,9 @@ end
 local plan = cjson.decode(ARGV[9])
 local part = participant_of(run, task.p)
 local stopped = get(run, 'stop')
+if plan.done and part.k == 'agent' and not stopped and call('HEXISTS', run.key .. ':b', task.p) == 1 then
+  return { 'mail' }
+end
 
 for bucket, n in pairs(plan.u or {}) do call('HINCRBY', run.key, 'u:' .. task.p .. ':' .. bucket, n) end
 unlease(run, tid, task)
@@ -68,8 +74,8 @@ elseif plan.park then
   task.s, task.pk = 'wait', plan.park
   save_task(run, tid, task)
 elseif task.k == 'advance' and not ends then
-  local missed = task.y
-  task.s, task.y = 'wait', nil
+  local missed = task.y or (plan.sg and has_signal(run, plan.sg))
+  task.s, task.y, task.sg, task.su = 'wait', nil, plan.sg, plan.sg and plan.w and NOW + plan.w or nil
   save_task(run, tid, task)
   if missed then
     make_ready(run, tid, task)
@@ -80,7 +86,13 @@ else
   drop(run, tid, task)
 end
 start(run, plan)
-if task.j and not plan.again and not plan.park then arrive(run, task.j, tid) end
+for _, b in ipairs(plan.b or {}) do
+  post(run, b[1], ARGV[b[2]])
+  wake(run, b[1] .. '-a')
+end
+for _, n in ipairs(plan.n or {}) do call('HSET', participant_of(run, n[1]).s, n[2], ARGV[n[3]]) end
+for _, a in ipairs(plan.an or {}) do answer_call(run, a[1], ARGV[a[2]]) end
+if task.j and not plan.again and not plan.park then arrive(run, task.j, tid, task.fr) end
 if plan.done then
   if task.p == '0' then
     call('HSET', run.key, 'result', ARGV[plan.done])
@@ -94,6 +106,7 @@ elseif plan.f then
   else
     cancel_participants(run, { task.p })
     call('HDEL', run.key, 'z:' .. task.p)
+    call('HDEL', run.key .. ':b', task.p)
     settle(run, task.p, part, ARGV[plan.f[2]], true)
   end
 end

@@ -1,6 +1,6 @@
 -- Ending a run, and giving its session to the next one.
 local function expire_all(run)
-  local keys = { '', ':e', ':d', ':r', ':i', ':x', ':cut' }
+  local keys = { '', ':e', ':d', ':r', ':i', ':x', ':cut', ':g', ':b' }
   for _, suffix in ipairs(keys) do call('EXPIRE', run.key .. suffix, RETENTION_S) end
 end
 
@@ -115,7 +115,7 @@ local function finish(run, outcome, err, say)
   call('ZREM', P .. 'live', run.id)
   call('ZREM', P .. 'deadlines', run.id)
   call('ZREM', P .. 'stops', run.id)
-  call('DEL', run.key .. ':x', run.key .. ':c', run.key .. ':cut')
+  call('DEL', run.key .. ':x', run.key .. ':c', run.key .. ':cut', run.key .. ':g', run.key .. ':b')
   local session = get(run, 'session')
   if session then
     -- What this run left, whatever later runs of the session make of it.

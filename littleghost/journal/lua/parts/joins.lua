@@ -17,7 +17,8 @@ local function deliver(run, jid, join)
   call('HDEL', run.key, 'j:' .. jid)
 end
 
-local function arrive(run, jid, member)
+-- `is_free` says that the member took no place in the width.
+local function arrive(run, jid, member, is_free)
   local raw = get(run, 'j:' .. jid)
   if not raw then return end
   local join = cjson.decode(raw)
@@ -25,13 +26,22 @@ local function arrive(run, jid, member)
     if join.one ~= member then return end
   else
     if call('SREM', run.key .. ':j:' .. jid, member) == 0 then return end
-    local nxt = call('LPOP', run.key .. ':q:' .. jid)
+    local nxt = not is_free and call('LPOP', run.key .. ':q:' .. jid)
     local waiting = nxt and task_of(run, nxt)
-    if waiting then make_ready(run, nxt, waiting) end
+    if waiting then go(run, nxt, waiting) end
     if call('EXISTS', run.key .. ':j:' .. jid) == 1 then return end
   end
   deliver(run, jid, join)
   wake(run, join.t)
+end
+
+-- Record the result of a call that waited, in place of its own worker.
+local function answer_call(run, tid, record)
+  local task = task_of(run, tid)
+  if not task or task.s ~= 'wait' then return end
+  call('HSET', run.key .. ':r', tid, record)
+  drop(run, tid, task)
+  arrive(run, task.j, tid, task.fr)
 end
 
 -- Start an agent's or a composite's list and working state.
@@ -101,16 +111,42 @@ local function cancel_participants(run, pids)
   if is_free then next_exclusive(run) end
 end
 
+local function start_participant(run, p)
+  if p.of then
+    -- It goes on where an earlier one ended.
+    local earlier = participant_of(run, p.of)
+    p.m, p.s = earlier.m, earlier.s
+  end
+  p.m = p.m or (run.key .. ':m:' .. p.id)
+  p.s = p.s or (run.key .. ':s:' .. p.id)
+  p.b = NOW
+  furnish(run, p)
+  local state = ARGV[p.st]
+  p.st, p.once, p.of = nil, nil, nil
+  call('HSET', run.key, 'p:' .. p.id, cjson.encode(p), 'x:' .. p.id, state)
+end
+
+-- A task that a person must allow waits for that; it takes no place in a width, unless the tasks of its join go
+-- one by one.
+local function start_asked(run, tid, t, gate, width)
+  t.s, t.ap = 'wait', NOW + t.ask
+  t.ask, t.ord = nil, nil
+  call('ZADD', P .. 'timers', t.ap, ref(run, tid))
+  if not gate or not width then
+    t.tn, t.fr = true, true
+  elseif width[gate] > 0 then
+    width[gate] = width[gate] - 1
+    t.tn = true
+  else
+    call('RPUSH', run.key .. ':q:' .. gate, tid)
+  end
+  save_task(run, tid, t)
+end
+
 -- Record new participants, tasks and joins of a plan. Payloads are arguments, named by index.
 local function start(run, plan)
   for _, p in ipairs(plan.p or {}) do
-    p.m = p.m or (run.key .. ':m:' .. p.id)
-    p.s = p.s or (run.key .. ':s:' .. p.id)
-    p.b = NOW
-    furnish(run, p)
-    local state = ARGV[p.st]
-    p.st = nil
-    call('HSET', run.key, 'p:' .. p.id, cjson.encode(p), 'x:' .. p.id, state)
+    if not p.once or call('HEXISTS', run.key, 'p:' .. p.id) == 0 then start_participant(run, p) end
   end
   local width = {}
   for _, j in ipairs(plan.j or {}) do
@@ -127,7 +163,11 @@ local function start(run, plan)
     local tid, delay, payload, waits, gate = t.id, t.delay, t.d, t.wait, t.g or t.j
     t.id, t.delay, t.d, t.wait, t.g = nil, nil, nil, nil, nil
     if payload then call('HSET', run.key, 'd:' .. tid, ARGV[payload]) end
-    if delay then
+    if t.once and call('HEXISTS', run.key, 't:' .. tid) == 1 then
+      -- It is there already.
+    elseif t.ask then
+      start_asked(run, tid, t, gate, t.ord and width)
+    elseif delay then
       t.s = 'wait'
       save_task(run, tid, t)
       call('ZADD', P .. 'timers', NOW + delay, ref(run, tid))

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from littleghost.result import RunResult
     from littleghost.run import Run
     from littleghost.settings import Settings
+    from littleghost.subagents import Subagent, SubagentLimits
     from littleghost.swarm import Member, Swarm
     from littleghost.tool import Tool
     from littleghost.usage import Usage
@@ -48,6 +49,8 @@ _HOMES = {
     "RunResult": "result",
     "Settings": "settings",
     "StreamEvent": "events",
+    "Subagent": "subagents",
+    "SubagentLimits": "subagents",
     "Swarm": "swarm",
     "Text": "messages",
     "Tool": "tool",
@@ -76,6 +79,8 @@ __all__ = [
     "RunResult",
     "Settings",
     "StreamEvent",
+    "Subagent",
+    "SubagentLimits",
     "Swarm",
     "Text",
     "Tool",

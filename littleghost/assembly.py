@@ -154,7 +154,13 @@ class Assembly:
         return [participant], [task]
 
     @classmethod
-    def as_tool(cls, *, name: str | None = None, description: str | None = None) -> Any:
+    def as_tool(
+        cls,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        preserve_context: bool = False,
+    ) -> Any:
         """Offer this assembly to another agent's model as a tool with one text, `input`.
 
         The call starts this assembly as a participant of the same run, with a conversation of its
@@ -164,11 +170,13 @@ class Assembly:
         Args:
             name: What the model calls it; the assembly's id unless given.
             description: What the model is told; the assembly's description unless given.
+            preserve_context: Whether a call goes on with what was said in the agent's earlier
+                calls of it, in this run; they then go one after the other.
 
         Returns:
             A tool class for an agent's `tools`.
         """
-        return assembly_tool(cls, name, description)
+        return assembly_tool(cls, name, description, preserve_context=preserve_context)
 
     @classmethod
     def enqueue(cls, message: Input, *, lane: Literal["", "batch"] = "", **fields: Any) -> Run:

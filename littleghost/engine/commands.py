@@ -69,6 +69,7 @@ class ParticipantSpec:
         path: The composites around it, outermost first, as events show them.
         grants: What its composite lets it do beyond its own declaration.
         continues: An earlier participant whose list and working state it goes on with.
+        kept: Under what the conversation is kept that its list begins with; see `Keep`.
         once: Whether it is left alone when there is a participant of this id.
     """
 
@@ -87,6 +88,7 @@ class ParticipantSpec:
     path: tuple[Mapping[str, Any], ...] = ()
     grants: Mapping[str, Any] | None = None
     continues: str | None = None
+    kept: str | None = None
     once: bool = False
 
 
@@ -242,6 +244,29 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
+class Keep:
+    """Keep what was said in a subagent's conversation, for later: in the session, else in the run.
+
+    Attributes:
+        key: What the conversation is kept under, 32 hexadecimal digits.
+        facts: What is known of it; coordinators that begin later find it in their working state
+            under `kept/<key>`.
+        records: Messages to add to it.
+    """
+
+    key: str
+    facts: Mapping[str, Any]
+    records: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """Forget a conversation that was kept."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
 class AwaitSignal:
     """Wake the coordinator when a signal of this name is there, which then stands in its list.
 
@@ -303,6 +328,8 @@ Command: TypeAlias = (
     | Post
     | Answer
     | Note
+    | Keep
+    | Forget
     | AwaitSignal
     | Wake
     | CancelParticipants

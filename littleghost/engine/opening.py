@@ -105,7 +105,7 @@ def open_child(
         AssemblyLimitError: Participants would be nested too deeply.
     """
     child = f"{lease.participant}.{number}"
-    if child.count(".") > MAX_DEPTH:
+    if len(values.get("path", ())) > MAX_DEPTH:
         raise AssemblyLimitError(
             f"participant {lease.participant!r} is {MAX_DEPTH} levels deep already; nest less"
         )

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from littleghost.context import Binding
+from littleghost.delegation import AssemblyTool
 from littleghost.engine.approval import asks_s
 from littleghost.engine.commands import Command, SetText
 from littleghost.engine.decide import agent as decide
@@ -16,6 +17,7 @@ from littleghost.engine.decide.agent import AgentState, CallPlan
 from littleghost.engine.incoming import fit_data, fit_message
 from littleghost.engine.interjection import framed, replies
 from littleghost.engine.ports import Collaborators, Lease, LiveWriter, RunningAgent, UseIds
+from littleghost.engine.subagent_call import told_by_call, told_by_turn
 from littleghost.engine.view import binding_of, opened_tools
 from littleghost.errors import (
     CleanupError,
@@ -27,6 +29,7 @@ from littleghost.errors import (
 from littleghost.handoff import HANDOFF, specification, targets_of
 from littleghost.messages import Message, Reasoning, Text, ToolUse, system
 from littleghost.providers.base import CallControl, ModelRequest, ModelResponse
+from littleghost.subagents import ControlTool
 from littleghost.toolset import Toolset
 
 # Queues are told apart by the work they hold; a tool may name another one.
@@ -106,7 +109,11 @@ class Turn:
             turns_queue=self._env.queue(TURNS, lease.lane),
             next_index=len(lease.records),
             targets=targets_of(lease.header),
-            earlier=(*writer.rest(), *replies(lease.records, response.message)),
+            earlier=(
+                *writer.rest(),
+                *replies(lease.records, response.message),
+                *self._progress(state.turn, response.message),
+            ),
         )
 
     def _request(
@@ -169,6 +176,12 @@ class Turn:
             partial_text="".join(self._text),
         )
 
+    def _progress(self, turn: int, message: Message) -> list[Command]:
+        told = told_by_turn(self._lease, turn, message.text)
+        for use in message.tool_uses:
+            told += told_by_call(self._lease, use, "tool_started")
+        return told
+
     def _plan(self, toolset: Toolset, use: ToolUse, binding: Binding) -> CallPlan:
         """Say how a call will run; one that cannot run gets its error result anywhere."""
         queue = self._env.queue(TOOLS, self._lease.lane)
@@ -176,7 +189,10 @@ class Turn:
             tool = toolset.get(use.name)
         except ToolError:
             return CallPlan(queue=queue, idempotent=True)
-        if tool.queue:
+        if issubclass(tool, AssemblyTool | ControlTool):
+            # It runs no code of the application, so whoever took the turn may go on with it.
+            queue = self._env.queue(TURNS, self._lease.lane)
+        elif tool.queue:
             queue = self._env.queue(tool.queue, self._lease.lane)
         return CallPlan(
             queue=queue,

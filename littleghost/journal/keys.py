@@ -15,6 +15,7 @@ prefix `lg:{07}:`, whose braces make them share one Redis Cluster slot.
 | `r:<run>:g` `:b` | list, hash | signals nobody waited for yet; inboxes by participant, a JSON list each | taken, or the run's end |
 | `r:<run>:x` `:i` `:c` `:cut` | list, list, hash, list | exclusive calls in waiting; first messages; context; ends of turns | used up, or the run's end |
 | `s:<hash>` `:m` `:s` `:q` | hash, list, hash, list | a session's holder, messages, state, waiting runs | session time after its last run |
+| `s:<hash>:k` `r:<run>:k`, `…:k:<key>` | hash, lists | conversations of subagents: facts by key, messages | with the session, or the run |
 | `ready` `timers` `deadlines` `stops` `live` | sorted sets | what the keeper looks at, by time in ms | entries leave with their run |
 | `runs` | sorted set | runs by creation time | entries leave a week after retention |
 | `held:<worker>` `holders` | sets | tasks leased by a worker; workers that hold any | given back or reclaimed |

@@ -99,6 +99,7 @@ class Plan:
             "path": list(spec.path) or None,
             "gr": _opaque(spec.grants),
             "of": spec.continues,
+            "kept": spec.kept,
             "once": spec.once or None,
             "i": [self.payload(record) for record in spec.records] or None,
             "c": [[key, self.payload(value)] for key, value in spec.working.items()] or None,
@@ -236,6 +237,15 @@ def _note(plan: Plan, command: commands.Note) -> None:
     plan.list("n").append([command.participant, command.key, value])
 
 
+def _keep(plan: Plan, command: commands.Keep) -> None:
+    facts = plan.payload(dumps(command.facts))
+    plan.list("ks").append([command.key, facts, [plan.payload(item) for item in command.records]])
+
+
+def _forget(plan: Plan, command: commands.Forget) -> None:
+    plan.list("kd").append(command.key)
+
+
 def _await_signal(plan: Plan, command: commands.AwaitSignal) -> None:
     plan.fields["sg"] = command.name
     if command.timeout_s is not None:
@@ -271,6 +281,8 @@ _ADD: dict[type, Callable[[Plan, Any], None]] = {
     commands.Post: _post,
     commands.Answer: _answer,
     commands.Note: _note,
+    commands.Keep: _keep,
+    commands.Forget: _forget,
     commands.AwaitSignal: _await_signal,
     commands.Wake: _wake,
     commands.CancelParticipants: _cancel,

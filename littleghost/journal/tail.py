@@ -139,6 +139,9 @@ class Tail:
             data = _stopped_call(data, results.get(stored["r"]))
         elif kind in RAW_AGENT_TYPES and participant == "0":
             return StreamEvent(str(number), kind, self._invocation_data(kind, record))
+        if kind == "subagent":
+            event = {"event": data, "source": self._source(participant)}
+            return StreamEvent(str(number), kind, event)
         if kind in PERSON_TYPES:
             return StreamEvent(str(number), kind, {**data, "source": self._source(participant)})
         if not (self._invocation or {}).get("include_agent_events", True):

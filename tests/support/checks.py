@@ -21,6 +21,7 @@ _DOCUMENTED = [
     rf"{_RUN}:[ms]:[0-9.]+",
     rf"{_RUN}:[joq]:[0-9.]+-[a-z][0-9.]*",
     r"s:[0-9a-f]{32}(:m|:s|:q)?",
+    rf"(s:[0-9a-f]{{32}}|{_RUN}):k(:[0-9a-f]{{32}})?",
     r"ready|timers|deadlines|stops|live|runs|holders|delivered",
     r"held:.+",
     r"control:.+",

@@ -1,7 +1,14 @@
 -- Ending a run, and giving its session to the next one.
+local function expire_talks(owner, seconds)
+  local talks = owner .. ':k'
+  for _, key in ipairs(call('HKEYS', talks)) do call('EXPIRE', talks .. ':' .. key, seconds) end
+  call('EXPIRE', talks, seconds)
+end
+
 local function expire_all(run)
   local keys = { '', ':e', ':d', ':r', ':i', ':x', ':cut', ':g', ':b' }
   for _, suffix in ipairs(keys) do call('EXPIRE', run.key .. suffix, RETENTION_S) end
+  expire_talks(run.key, RETENTION_S)
 end
 
 -- The run has its session: its first messages join the conversation and its first tasks start.
@@ -37,6 +44,13 @@ end
 -- A session's keys stay while it has a run, and for some time after the last one.
 local SESSION_KEYS = { '', ':m', ':s', ':q' }
 
+local function persist_session(session)
+  for _, suffix in ipairs(SESSION_KEYS) do call('PERSIST', session .. suffix) end
+  local talks = session .. ':k'
+  for _, key in ipairs(call('HKEYS', talks)) do call('PERSIST', talks .. ':' .. key) end
+  call('PERSIST', talks)
+end
+
 local function grant_next(session)
   while true do
     local id = call('LPOP', session .. ':q')
@@ -48,7 +62,7 @@ local function grant_next(session)
     local status = get(run, 'status')
     if status and not is_over(status) then
       call('HSET', session, 'holder', id)
-      for _, suffix in ipairs(SESSION_KEYS) do call('PERSIST', session .. suffix) end
+      persist_session(session)
       begin(run)
       for _, tid in ipairs(cjson.decode(get(run, 'first'))) do
         local task = task_of(run, tid)
@@ -64,6 +78,7 @@ local function leave_session(run)
   if not session then return end
   if call('HGET', session, 'holder') == run.id then
     for _, suffix in ipairs(SESSION_KEYS) do call('EXPIRE', session .. suffix, SESSION_S) end
+    expire_talks(session, SESSION_S)
     grant_next(session)
   else
     call('LREM', session .. ':q', 0, run.id)

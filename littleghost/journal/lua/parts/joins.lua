@@ -111,6 +111,22 @@ local function cancel_participants(run, pids)
   if is_free then next_exclusive(run) end
 end
 
+-- Subagents' conversations are kept with the session, or with a run that has none: facts in a hash by key, a
+-- list of messages each.
+local function talks_of(run) return (get(run, 'session') or run.key) .. ':k' end
+
+local function keep_talk(run, key, facts, records)
+  local talks = talks_of(run)
+  call('HSET', talks, key, facts)
+  for _, i in ipairs(records) do call('RPUSH', talks .. ':' .. key, ARGV[i]) end
+end
+
+local function forget_talk(run, key)
+  local talks = talks_of(run)
+  call('HDEL', talks, key)
+  call('DEL', talks .. ':' .. key)
+end
+
 local function start_participant(run, p)
   if p.of then
     -- It goes on where an earlier one ended.
@@ -120,9 +136,18 @@ local function start_participant(run, p)
   p.m = p.m or (run.key .. ':m:' .. p.id)
   p.s = p.s or (run.key .. ':s:' .. p.id)
   p.b = NOW
+  if p.kept then
+    for _, record in ipairs(call('LRANGE', talks_of(run) .. ':' .. p.kept, 0, -1)) do
+      call('RPUSH', p.m, record)
+    end
+  end
+  if p.k == 'subagents' then
+    local talks = call('HGETALL', talks_of(run))
+    for i = 1, #talks, 2 do call('HSET', p.s, 'kept/' .. talks[i], talks[i + 1]) end
+  end
   furnish(run, p)
   local state = ARGV[p.st]
-  p.st, p.once, p.of = nil, nil, nil
+  p.st, p.once, p.of, p.kept = nil, nil, nil, nil
   call('HSET', run.key, 'p:' .. p.id, cjson.encode(p), 'x:' .. p.id, state)
 end
 

@@ -16,7 +16,7 @@ from littleghost.errors import (
 )
 from littleghost.messages import Image, Text
 from littleghost.providers.scripted import Reply
-from tests.integration.scripted import Gate, kinds, make_agent, terminals
+from tests.integration.scripted import Gate, event_data, kinds, make_agent, terminals
 
 pytestmark = [pytest.mark.redis, pytest.mark.usefixtures("embedded")]
 
@@ -58,11 +58,6 @@ def asked(agent: type[Any], index: int = -1) -> str:
 
 def composite(run: Run) -> list[str]:
     return [kind for kind in kinds(run) if kind.startswith("assembly_")]
-
-
-def event_data(run: Run, kind: str) -> list[Any]:
-    found = [event.inner for event in run.events() if event.inner_type == kind]
-    return [event["data"] for event in found]
 
 
 def code_of(run: Run) -> tuple[str, str]:

@@ -99,7 +99,9 @@ def test_a_member_hands_off_with_context_and_the_other_answers() -> None:
     }
     starts, stops = told(run, "assembly_step_start"), told(run, "assembly_step_stop")
     assert [item["participant"] for item in starts] == ["triage", "billing"]
-    assert stops == starts
+    assert [item["step"] for item in starts] == [1, 2]
+    used = [step.usage.to_json() for step in run.result.steps]
+    assert stops == [{**item, "usage": it} for item, it in zip(starts, used, strict=True)]
     assert run.usage.input > 0
 
 

@@ -57,7 +57,9 @@ if plan.r then call('HSET', run.key .. ':r', tid, ARGV[plan.r]) end
 for _, o in ipairs(plan.o or {}) do change_state(part.s, o[1], o[2], ARGV[o[3]]) end
 if plan.cut and last then cut_live(run, plan.cut, last) end
 
-if plan.k then cancel_participants(run, plan.k) end
+if plan.k then
+  for _, pid in ipairs(cancel_participants(run, plan.k)) do pass_up(run, pid, task.p) end
+end
 local ends = plan.done or plan.f
 if plan.again then
   for name, value in pairs(plan.again.h or {}) do task[name] = value end

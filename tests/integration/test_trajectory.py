@@ -50,6 +50,7 @@ def test_steps_follow_each_other_and_add_up() -> None:
     assert trajectory.transitions == [(first.id, second.id)]
     assert (first.usage, second.usage) == (Usage(input=10, output=4), Usage(input=6, output=2))
     assert run.usage == first.usage + second.usage
+    assert first.output == {"to": "billing", "message": "Bill 7 is wrong.", "context": None}
     assert second.output == "Corrected."
     assert second.parent_id is None
     assert trajectory.children(None) == [first, second]

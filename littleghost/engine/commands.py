@@ -61,6 +61,7 @@ class ParticipantSpec:
         step: How a result tells of it: `{name, predecessors, branch, attempt, first}`.
         path: The composites around it, outermost first, as events show them.
         grants: What its composite lets it do beyond its own declaration.
+        final: Whether its answer would be the run's.
     """
 
     id: str
@@ -77,6 +78,7 @@ class ParticipantSpec:
     step: Mapping[str, Any] | None = None
     path: tuple[Mapping[str, Any], ...] = ()
     grants: Mapping[str, Any] | None = None
+    final: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +154,10 @@ class ChangeState:
 
 @dataclass(frozen=True, slots=True)
 class SetText:
-    """Remember the newest text the run has said, for its response and for a partial outcome."""
+    """Remember the newest text the run has said, for its response and for a partial outcome.
+
+    Only the root and final participants speak for the run; what others say is not remembered.
+    """
 
     text: str
 

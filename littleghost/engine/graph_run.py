@@ -266,6 +266,7 @@ class GraphRun:
             predecessors=[item["s"] for item in path.before if item["s"]],
             settings=self._lease.header.get("set"),
             delay_s=delay_s,
+            final=path.node == self._plan.finish,
         )
         now.number += 1
         path.pids.append(child)

@@ -38,6 +38,7 @@ class StepRequest:
         context: The context its code sees.
         settings: Model settings on top of the invocation's.
         policy: Its bounds.
+        final: Whether its answer is the workflow's.
     """
 
     assembly: Any
@@ -48,6 +49,7 @@ class StepRequest:
     context: Mapping[str, Any]
     settings: Mapping[str, Any] | None
     policy: StepPolicy
+    final: bool = False
 
     def step(self) -> Told:
         """Give what events say of it."""
@@ -185,6 +187,7 @@ class OpenSteps:
             predecessors=[last] if last else (),
             join=join,
             delay_s=delay_s,
+            final=request.final,
         )
         self._state["n"] = self._state.get("n", 0) + 1
         step["pids"].append(child)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from littleghost.engine.commands import CancelParticipants, Command, Emit, Join, Start
-from littleghost.engine.opening import advance_id, open_child
+from littleghost.engine.opening import ROOT, advance_id, open_child
 from littleghost.engine.ports import Collaborators, Lease
 from littleghost.errors import AssemblyStepTimeoutError
 from littleghost.failure import Failure
@@ -152,6 +152,7 @@ def open_step(
     settings: Mapping[str, Any] | None = None,
     join: str | None = None,
     delay_s: float = 0.0,
+    final: bool = False,
 ) -> tuple[str, list[Command]]:
     """Start one attempt at a step.
 
@@ -162,6 +163,7 @@ def open_step(
         predecessors: Ids of the steps before it.
         join: A join of several steps that waits for it; one of its own if None.
         delay_s: Seconds until it may start.
+        final: Whether its answer would be the composite's.
 
     Returns:
         The child's participant id, and the commands that start it and tell of it.
@@ -187,6 +189,7 @@ def open_step(
         gate=join,
         delay_s=delay_s,
         step=step,
+        final=final and (lease.participant == ROOT or "fin" in lease.header),
         path=(*lease.header.get("path", ()), _place(lease, told, step_id)),
     )
     commands: list[Command] = [told.started(step_id), *events, start]

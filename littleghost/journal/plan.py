@@ -98,6 +98,7 @@ class Plan:
             "step": spec.step,
             "path": list(spec.path) or None,
             "gr": _opaque(spec.grants),
+            "fin": spec.final or None,
             "i": [self.payload(record) for record in spec.records] or None,
             "c": [[key, self.payload(value)] for key, value in spec.working.items()] or None,
         }

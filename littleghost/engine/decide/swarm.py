@@ -168,6 +168,7 @@ class _Deciding:
             predecessors=[came["step"]] if came else [],
             settings=lease.header.get("set"),
             delay_s=delay_s,
+            final=True,
         )
         state = {
             "active": name,

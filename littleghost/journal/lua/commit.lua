@@ -28,6 +28,8 @@ end
 local plan = cjson.decode(ARGV[9])
 local part = participant_of(run, task.p)
 local stopped = get(run, 'stop')
+-- What others than the root and final participants say is no answer to the run's caller.
+local text = plan.x and (task.p == '0' or part.fin) and ARGV[plan.x]
 
 for bucket, n in pairs(plan.u or {}) do call('HINCRBY', run.key, 'u:' .. task.p .. ':' .. bucket, n) end
 unlease(run, tid, task)
@@ -39,7 +41,7 @@ if stopped then
     for _, o in ipairs(plan.o or {}) do change_state(part.s, o[1], o[2], ARGV[o[3]]) end
   end
   drop(run, tid, task)
-  if plan.x then call('HSET', run.key, 'said', ARGV[plan.x]) end
+  if text then call('HSET', run.key, 'said', text) end
   if tonumber(get(run, 'held')) == 0 then finish_stopped(run) end
   publish_ready()
   call('SET', answers, cmsgpack.pack({ 'stopped', false }), 'EX', ANSWER_S)
@@ -52,7 +54,7 @@ for _, i in ipairs(plan.m or {}) do length = call('RPUSH', part.m, ARGV[i]) end
 if length and length ~= known then known = 0 end
 local last = log_all(run, plan.l, plan.e)
 if plan.st then call('HSET', run.key, 'x:' .. task.p, ARGV[plan.st]) end
-if plan.x then call('HSET', run.key, 'text', ARGV[plan.x]) end
+if text then call('HSET', run.key, 'text', text) end
 if plan.r then call('HSET', run.key .. ':r', tid, ARGV[plan.r]) end
 for _, o in ipairs(plan.o or {}) do change_state(part.s, o[1], o[2], ARGV[o[3]]) end
 if plan.cut and last then cut_live(run, plan.cut, last) end

@@ -123,6 +123,8 @@ local function start(run, plan)
     local state = ARGV[p.st]
     p.st = nil
     call('HSET', run.key, 'p:' .. p.id, cjson.encode(p), 'x:' .. p.id, state)
+    -- From now on it is the one to answer; what another one said before is no part of that.
+    if p.fin then call('HSET', run.key, 'fin', p.id, 'text', '') end
   end
   local width = {}
   for _, j in ipairs(plan.j or {}) do

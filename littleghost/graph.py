@@ -79,6 +79,11 @@ class Graph(Assembly, abstract=True):
             raise
 
     @classmethod
+    def parts(cls) -> Sequence[type[Assembly]]:
+        """Give the assemblies of its nodes."""
+        return [node.assembly for node in cls.plan().nodes.values()]
+
+    @classmethod
     def definition(cls) -> Mapping[str, Any]:
         """Give what the definition consists of, as JSON."""
         plan = cls.plan()

@@ -9,7 +9,7 @@ from typing import Any, cast
 import redis
 
 from littleghost.errors import CleanupError
-from littleghost.events import RAW_AGENT_TYPES, TERMINAL_TYPES, StreamEvent
+from littleghost.events import ASSEMBLY_TYPES, RAW_AGENT_TYPES, TERMINAL_TYPES, StreamEvent
 from littleghost.failure import Failure
 from littleghost.journal.record import parse_record
 from littleghost.journal.scripts import guarded
@@ -136,6 +136,8 @@ class Tail:
             data = _stopped_call(data, results.get(stored["r"]))
         elif kind in RAW_AGENT_TYPES and participant == "0":
             return StreamEvent(str(number), kind, self._invocation_data(kind, record))
+        elif kind in ASSEMBLY_TYPES:
+            return StreamEvent(str(number), kind, {"source": self._source(participant), **data})
         if not (self._invocation or {}).get("include_agent_events", True):
             return None
         wrapped = {"source": self._source(participant), "event": {"type": kind, "data": data}}

@@ -60,7 +60,11 @@ def make_swarm(*members: Any, start: Any = None, **attributes: Any) -> type[Swar
 
 def told(run: Run, kind: str) -> list[Mapping[str, Any]]:
     """Give the data of the run's composite events of a type."""
-    return [event.inner["data"] for event in run.events() if event.inner_type == kind]
+    return [
+        {name: value for name, value in event.data.items() if name != "source"}
+        for event in run.events()
+        if event.type == kind
+    ]
 
 
 def child_messages(run: Run, participant: str) -> list[Any]:

@@ -68,12 +68,15 @@ class Graph(Assembly, abstract=True):
             # A graph that is a node of itself, somewhere below, is being checked already.
             return
         plan = cls.plan()
+        problems: list[str] = []
         try:
             for name, node in plan.nodes.items():
                 try:
                     node.assembly.check()
                 except DefinitionError as error:
-                    raise DefinitionError(f"{cls.__qualname__}.nodes[{name!r}]: {error}") from error
+                    problems.append(f"{cls.__qualname__}.nodes[{name!r}]: {error}")
+            if problems:
+                raise DefinitionError("; ".join(problems))
         except BaseException:
             cls._plan = None
             raise

@@ -7,8 +7,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from littleghost.errors import LittleGhostError, safe_message
+from littleghost.errors import (
+    CancelledError,
+    CleanupError,
+    DeadlineExceededError,
+    LittleGhostError,
+    safe_message,
+)
 
+# Nothing inside a run goes on after one of these: no further attempt, no error edge.
+NEVER_RECOVERED = (CancelledError, DeadlineExceededError, CleanupError)
 _MAX_DETAIL = 2_000
 _MAX_TRACEBACK = 16_000
 _MAX_BASES = 12

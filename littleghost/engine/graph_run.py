@@ -296,6 +296,7 @@ class GraphRun:
             "participant": self._lease.participant,
             "message": len(self._lease.records),
             "output": output,
+            **({"value": given["value"]} if "value" in given else {}),
         }
         record = record_of(message)
         return [

@@ -14,7 +14,7 @@ from littleghost.engine.commands import CancelParticipants, Command, Emit, Join,
 from littleghost.engine.opening import ROOT, advance_id, open_child
 from littleghost.engine.ports import Collaborators, Lease
 from littleghost.errors import AssemblyStepTimeoutError
-from littleghost.failure import Failure
+from littleghost.failure import NEVER_RECOVERED, Failure
 from littleghost.messages import Message
 from littleghost.policy import StepPolicy
 
@@ -134,7 +134,8 @@ def outcome_of(
         failure = Failure.of(
             AssemblyStepTimeoutError(f"the step did not end within {policy.timeout_s:g} s")
         )
-    more = len(pids) <= policy.retries and failure.is_one_of(policy.retry_on)
+    listed = failure.is_one_of(policy.retry_on) and not failure.is_one_of(NEVER_RECOVERED)
+    more = listed and len(pids) <= policy.retries
     return Outcome("again" if more else "failed", failure=failure, late=late)
 
 

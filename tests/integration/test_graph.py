@@ -409,6 +409,10 @@ def test_nodes_see_history_and_context_only_when_they_ask_for_it():
         conditions.append(([message.text for message in state.history], dict(state.context)))
         with pytest.raises(TypeError):
             state.context["x"] = 1
+        with pytest.raises(TypeError):
+            state.input.metadata["tags"].append("x")
+        with pytest.raises(TypeError):
+            state.results["plain"] = None
         return True
 
     graph = make_graph(
@@ -416,7 +420,7 @@ def test_nodes_see_history_and_context_only_when_they_ask_for_it():
         [Edge("plain", "open", when=note)],
     )
     image = Image(b"png", "image/png")
-    message = Message("user", (Text("go"), image))
+    message = Message("user", (Text("go"), image), {"tags": ["a"]})
     run = graph.ask(message, history=["before"], context={"tenant": 7})
     assert run.is_completed, run.error
     assert seen == {"plain": {}, "open": {"tenant": 7}}
@@ -425,6 +429,7 @@ def test_nodes_see_history_and_context_only_when_they_ask_for_it():
     first, second = open_.brain.requests[0].messages[:2]
     assert first.text == "before"
     assert image in second.content
+    assert second.metadata == {"tags": ["a"]}
 
 
 def test_a_step_that_takes_too_long_is_cancelled_and_may_take_an_error_edge():

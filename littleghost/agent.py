@@ -8,6 +8,7 @@ from typing import Any, ClassVar, cast
 from littleghost import registry
 from littleghost.assembly import Assembly
 from littleghost.context import Binding
+from littleghost.delegation import AssemblyTool
 from littleghost.engine.advance import register_decider
 from littleghost.engine.commands import ParticipantSpec, TaskSpec
 from littleghost.engine.decide import agent as decide
@@ -98,6 +99,16 @@ class Agent(Assembly, abstract=True):
             schema = getattr(entry, "schema", None)
             if schema is not None:
                 schema()
+
+    @classmethod
+    def parts(cls) -> Sequence[type[Assembly]]:
+        """Give the assemblies that are among its tools."""
+        tools = cls.declarations().entries
+        return [
+            tool.assembly
+            for tool in tools
+            if isinstance(tool, type) and issubclass(tool, AssemblyTool)
+        ]
 
     @classmethod
     def definition(cls) -> Mapping[str, Any]:

@@ -54,11 +54,13 @@ class Assembly:
         cls._abstract = abstract
         cls._checked = False
         cls._fingerprint = None
+        cls._reachable = None
         if not abstract:
             registry.register(cls)
 
     _checked: ClassVar[bool] = False
     _fingerprint: ClassVar[str | None] = None
+    _reachable: ClassVar[Sequence[type[Assembly]] | None] = None
 
     def __init__(self, binding: Binding | None = None) -> None:
         """Make the instance that one task works with; applications never call this.
@@ -121,6 +123,30 @@ class Assembly:
     @classmethod
     def check_definition(cls) -> None:
         """Check what this kind of assembly declares beyond the common part."""
+
+    @classmethod
+    def parts(cls) -> Sequence[type[Assembly]]:
+        """Give the assemblies that it may start by itself, as far as the class declares them."""
+        return ()
+
+    @classmethod
+    def reachable(cls) -> Sequence[type[Assembly]]:
+        """Give itself and all that a run of it may start, as far as classes declare it.
+
+        Raises:
+            DefinitionError: One of them is declared wrongly.
+        """
+        if cls._reachable is None:
+            found: dict[type[Assembly], None] = {cls: None}
+            waiting = [cls]
+            while waiting:
+                item = waiting.pop()
+                item.check()
+                new = [part for part in item.parts() if part not in found]
+                found.update(dict.fromkeys(new))
+                waiting += new
+            cls._reachable = tuple(found)
+        return cls._reachable
 
     @classmethod
     def definition(cls) -> Mapping[str, Any]:

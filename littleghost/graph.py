@@ -68,15 +68,23 @@ class Graph(Assembly, abstract=True):
             # A graph that is a node of itself, somewhere below, is being checked already.
             return
         plan = cls.plan()
+        problems: list[str] = []
         try:
             for name, node in plan.nodes.items():
                 try:
                     node.assembly.check()
                 except DefinitionError as error:
-                    raise DefinitionError(f"{cls.__qualname__}.nodes[{name!r}]: {error}") from error
+                    problems.append(f"{cls.__qualname__}.nodes[{name!r}]: {error}")
+            if problems:
+                raise DefinitionError("; ".join(problems))
         except BaseException:
             cls._plan = None
             raise
+
+    @classmethod
+    def parts(cls) -> Sequence[type[Assembly]]:
+        """Give the assemblies of its nodes."""
+        return [node.assembly for node in cls.plan().nodes.values()]
 
     @classmethod
     def definition(cls) -> Mapping[str, Any]:

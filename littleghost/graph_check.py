@@ -94,6 +94,10 @@ class _Reader:
                 self.problems.append(f"{where} is {node.assembly!r}; use an assembly class")
                 continue
             self._callable(node.input, f"{where}: input")
+            for flag in ("history", "context"):
+                value: Any = getattr(node, flag)
+                if not isinstance(value, bool):
+                    self.problems.append(f"{where}: {flag} is {value!r}; use True or False")
             try:
                 policy = StepPolicy.read(
                     where,
@@ -108,8 +112,8 @@ class _Reader:
             self._nodes[name] = NodePlan(
                 assembly=node.assembly,
                 policy=policy,
-                history=bool(node.history),
-                context=bool(node.context),
+                history=node.history,
+                context=node.context,
                 mapper=node.input,
             )
 

@@ -110,6 +110,11 @@ class Swarm(Assembly, abstract=True):
         return [{"id": name, "description": roster[name].agent.description} for name in allowed]
 
     @classmethod
+    def parts(cls) -> Sequence[type[Assembly]]:
+        """Give the agents of its members."""
+        return [member.agent for member in cls.roster().values()]
+
+    @classmethod
     def _named(cls, reference: Any) -> str:
         """Give the id of the member that a class, a `Member` or an id means.
 

@@ -47,7 +47,8 @@ class Step:
         participant: Its name in the composite.
         status: completed, failed, cancelled, or running: that of the last attempt.
         usage: Tokens of all attempts.
-        output: Text or value, up to 64 KiB; None when it has none or it was cut.
+        output: Text or value, up to 64 KiB; None when it has none or it was cut. Of a swarm's
+            member that handed off, the handoff: `{to, message, context}`.
         output_truncated: Whether the output was too large to be kept here.
     """
 
@@ -192,7 +193,8 @@ def _attempt(
 
 def _output(record: Mapping[str, Any]) -> tuple[Any, bool]:
     result = record.get("r") or {}
-    output = result.get("value", result.get("output"))
+    # What a member of a swarm hands over is what it gave, whatever it said beside that.
+    output = result.get("handoff", result.get("value", result.get("output")))
     if output is None:
         return None, False
     text = output if isinstance(output, str) else json.dumps(output)

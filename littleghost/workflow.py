@@ -11,6 +11,7 @@ import inspect
 import math
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, ClassVar, cast
 from uuid import UUID, uuid4
@@ -86,6 +87,8 @@ class Workflow(Assembly, abstract=True):
             return returned
         if returned.owner is not self:
             raise ProtocolError(f"{type(self).__qualname__}.perform returned a child not its own")
+        if returned.ended is None:
+            returned.request = replace(returned.request, final=True)
         # Reading the result raises what the child failed with.
         result = returned.result
         return Ended(result={"output": result.output, "stop_reason": result.stop_reason})

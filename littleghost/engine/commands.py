@@ -71,6 +71,7 @@ class ParticipantSpec:
         continues: An earlier participant whose list and working state it goes on with.
         kept: Under what the conversation is kept that its list begins with; see `Keep`.
         once: Whether it is left alone when there is a participant of this id.
+        final: Whether its answer would be the run's.
     """
 
     id: str
@@ -90,6 +91,7 @@ class ParticipantSpec:
     continues: str | None = None
     kept: str | None = None
     once: bool = False
+    final: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +167,10 @@ class ChangeState:
 
 @dataclass(frozen=True, slots=True)
 class SetText:
-    """Remember the newest text the run has said, for its response and for a partial outcome."""
+    """Remember the newest text the run has said, for its response and for a partial outcome.
+
+    Only the root and final participants speak for the run; what others say is not remembered.
+    """
 
     text: str
 

@@ -33,6 +33,7 @@ class Opening:
         step: How a result tells of it.
         path: The composites around it, outermost first.
         grants: What its composite lets it do beyond its own declaration.
+        final: Whether its answer would be the run's.
     """
 
     id: str
@@ -47,6 +48,7 @@ class Opening:
     step: Mapping[str, Any] | None = None
     path: tuple[Mapping[str, Any], ...] = field(default=())
     grants: Mapping[str, Any] | None = None
+    final: bool = False
 
     def participant(
         self, *, assembly: str, kind: str, label: str, state: Mapping[str, Any]
@@ -69,6 +71,7 @@ class Opening:
             step=self.step,
             path=self.path,
             grants=self.grants,
+            final=self.final,
         )
 
     def task(self, task_id: str, kind: TaskKind, queue: str) -> TaskSpec:

@@ -101,6 +101,7 @@ class Plan:
             "of": spec.continues,
             "kept": spec.kept,
             "once": spec.once or None,
+            "fin": spec.final or None,
             "i": [self.payload(record) for record in spec.records] or None,
             "c": [[key, self.payload(value)] for key, value in spec.working.items()] or None,
         }

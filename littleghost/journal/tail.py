@@ -9,7 +9,13 @@ from typing import Any, cast
 import redis
 
 from littleghost.errors import CleanupError
-from littleghost.events import PERSON_TYPES, RAW_AGENT_TYPES, TERMINAL_TYPES, StreamEvent
+from littleghost.events import (
+    ASSEMBLY_TYPES,
+    PERSON_TYPES,
+    RAW_AGENT_TYPES,
+    TERMINAL_TYPES,
+    StreamEvent,
+)
 from littleghost.failure import Failure
 from littleghost.journal.record import parse_record
 from littleghost.journal.scripts import guarded
@@ -142,7 +148,7 @@ class Tail:
         if kind == "subagent":
             event = {"event": data, "source": self._source(participant)}
             return StreamEvent(str(number), kind, event)
-        if kind in PERSON_TYPES:
+        if kind in PERSON_TYPES or kind in ASSEMBLY_TYPES:
             return StreamEvent(str(number), kind, {**data, "source": self._source(participant)})
         if not (self._invocation or {}).get("include_agent_events", True):
             return None

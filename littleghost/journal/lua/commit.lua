@@ -35,6 +35,8 @@ local stopped = get(run, 'stop')
 if plan.done and part.k == 'agent' and not stopped and call('HEXISTS', run.key .. ':b', task.p) == 1 then
   return { 'mail' }
 end
+-- What others than the root and final participants say is no answer to the run's caller.
+local text = plan.x and (task.p == '0' or part.fin) and ARGV[plan.x]
 
 for bucket, n in pairs(plan.u or {}) do call('HINCRBY', run.key, 'u:' .. task.p .. ':' .. bucket, n) end
 unlease(run, tid, task)
@@ -46,7 +48,7 @@ if stopped then
     for _, o in ipairs(plan.o or {}) do change_state(part.s, o[1], o[2], ARGV[o[3]]) end
   end
   drop(run, tid, task)
-  if plan.x then call('HSET', run.key, 'said', ARGV[plan.x]) end
+  if text then call('HSET', run.key, 'said', text) end
   if tonumber(get(run, 'held')) == 0 then finish_stopped(run) end
   publish_ready()
   call('SET', answers, cmsgpack.pack({ 'stopped', false }), 'EX', ANSWER_S)
@@ -59,12 +61,14 @@ for _, i in ipairs(plan.m or {}) do length = call('RPUSH', part.m, ARGV[i]) end
 if length and length ~= known then known = 0 end
 local last = log_all(run, plan.l, plan.e)
 if plan.st then call('HSET', run.key, 'x:' .. task.p, ARGV[plan.st]) end
-if plan.x then call('HSET', run.key, 'text', ARGV[plan.x]) end
+if text then call('HSET', run.key, 'text', text) end
 if plan.r then call('HSET', run.key .. ':r', tid, ARGV[plan.r]) end
 for _, o in ipairs(plan.o or {}) do change_state(part.s, o[1], o[2], ARGV[o[3]]) end
 if plan.cut and last then cut_live(run, plan.cut, last) end
 
-if plan.k then cancel_participants(run, plan.k) end
+if plan.k then
+  for _, pid in ipairs(cancel_participants(run, plan.k)) do pass_up(run, pid, task.p) end
+end
 local ends = plan.done or plan.f
 if plan.again then
   for name, value in pairs(plan.again.h or {}) do task[name] = value end

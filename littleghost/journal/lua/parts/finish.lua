@@ -152,12 +152,13 @@ local function finish_cut(run, outcome, err)
   finish(run, outcome, err)
 end
 
--- What the newest attempt at a turn had said, from the live text; a withdrawn attempt said nothing.
+-- What the newest attempt at a turn had said, from the live text of the participant whose answer would
+-- be the run's; a withdrawn attempt said nothing.
 local function unfinished_text(run)
-  local pieces = {}
+  local pieces, who = {}, get(run, 'fin') or '0'
   for _, entry in ipairs(call('XREVRANGE', run.key .. ':d', '+', '-', 'COUNT', 4000)) do
     local item = cjson.decode(entry[2][2])
-    if item.p == '0' then
+    if item.p == who then
       if item.type == 'model_start' or item.type == 'model_retry' then break end
       if item.type == 'text_delta' then pieces[#pieces + 1] = item.d.text end
     end

@@ -54,7 +54,8 @@ end
 -- A participant has ended, well or not: its parent's list gets a record of it, at once when the join
 -- that waits for it does not wait for the others any more.
 local function settle(run, pid, part, record, failed)
-  local whole = format('{"p":"%s","b":%.0f,"e":%.0f,"%s":%s}', pid, part.b, NOW, failed and 'x' or 'r', record)
+  local whole = format('{"p":"%s","b":%.0f,"e":%.0f,"u":%s,"%s":%s}', pid, part.b, NOW,
+    pass_up(run, pid, part.up), failed and 'x' or 'r', record)
   call('HSET', run.key .. ':r', pid, whole)
   call('HSET', run.key, 'z:' .. pid, format('%.0f,%.0f,%s', part.b, NOW, failed and 'failed' or 'completed'))
   call('HDEL', run.key, 't:' .. pid .. '-a', 'd:' .. pid .. '-a', 'x:' .. pid)
@@ -71,7 +72,8 @@ local function settle(run, pid, part, record, failed)
   end
 end
 
--- Stop participants and all below them: their tasks are gone, and late results change nothing.
+-- Stop participants and all below them: their tasks are gone, and late results change nothing. What was
+-- used below them is added up for each. Gives those that had not ended.
 local function cancel_participants(run, pids)
   local function is_below(p)
     for _, pid in ipairs(pids) do
@@ -80,6 +82,8 @@ local function cancel_participants(run, pids)
     return false
   end
   local fields, holder, is_free = call('HGETALL', run.key), get(run, 'xh'), false
+  local used, open = {}, {}
+  for _, pid in ipairs(pids) do used[pid] = {} end
   for i = 1, #fields, 2 do
     local kind, name = fields[i]:sub(1, 2), fields[i]:sub(3)
     if kind == 't:' then
@@ -100,8 +104,15 @@ local function cancel_participants(run, pids)
     elseif kind == 'p:' and is_below(name) and not get(run, 'z:' .. name) then
       local part = cjson.decode(fields[i + 1])
       call('HSET', run.key, 'z:' .. name, format('%.0f,%.0f,cancelled', part.b, NOW))
+      if used[name] then open[#open + 1] = name end
+    elseif kind == 'u:' then
+      local who, bucket = name:match('^(.*):(.*)$')
+      for pid, counts in pairs(used) do
+        if who:sub(1, #pid + 1) == pid .. '.' then add_counts(counts, { [bucket] = fields[i + 1] }) end
+      end
     end
   end
+  for _, pid in ipairs(open) do set_below(run, pid, used[pid]) end
   local kept = {}
   for _, item in ipairs(ready) do
     if item.run.key ~= run.key or not is_below(item.task.p) then kept[#kept + 1] = item end
@@ -109,6 +120,7 @@ local function cancel_participants(run, pids)
   ready = kept
   -- Last, when no task of theirs is left that could be let go.
   if is_free then next_exclusive(run) end
+  return open
 end
 
 -- Subagents' conversations are kept with the session, or with a run that has none: facts in a hash by key, a
@@ -149,6 +161,8 @@ local function start_participant(run, p)
   local state = ARGV[p.st]
   p.st, p.once, p.of, p.kept = nil, nil, nil, nil
   call('HSET', run.key, 'p:' .. p.id, cjson.encode(p), 'x:' .. p.id, state)
+  -- From now on it is the one to answer; what another one said before is no part of that.
+  if p.fin then call('HSET', run.key, 'fin', p.id, 'text', '') end
 end
 
 -- A task that a person must allow waits for that; it takes no place in a width, unless the tasks of its join go

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from littleghost import registry
-from littleghost.assembly import Assembly
+from littleghost.assembly import Assembly, builder_of
+from littleghost.delegation import AssemblyTool
 from littleghost.engine.commands import ParticipantSpec, TaskSpec
 from littleghost.engine.decide import agent as decide
 from littleghost.engine.opening import Opening
@@ -15,6 +16,9 @@ from littleghost.errors import DefinitionError, InvocationError
 from littleghost.json_values import check_json_mapping, clean_text
 from littleghost.providers.base import ToolSpec
 from littleghost.toolset import Declarations, Toolset, validate_declarations
+
+if TYPE_CHECKING:
+    from littleghost.builders import AgentBuilder
 
 DEFAULT_PROMPT = "You are a helpful agent."
 
@@ -61,6 +65,11 @@ class Agent(Assembly, abstract=True):
         return cls._declarations
 
     @classmethod
+    def to_builder(cls) -> AgentBuilder:
+        """Give a builder that begins with what this class declares and can do."""
+        return cast("AgentBuilder", builder_of(cls))
+
+    @classmethod
     def check_definition(cls) -> None:
         """Check model, prompt and tools."""
         name = cls.__qualname__
@@ -80,6 +89,16 @@ class Agent(Assembly, abstract=True):
             schema = getattr(entry, "schema", None)
             if schema is not None:
                 schema()
+
+    @classmethod
+    def parts(cls) -> Sequence[Any]:
+        """Give the assemblies that are its tools."""
+        entries = cls.declarations().entries
+        return [
+            entry.assembly
+            for entry in entries
+            if isinstance(entry, type) and issubclass(entry, AssemblyTool)
+        ]
 
     @classmethod
     def definition(cls) -> Mapping[str, Any]:

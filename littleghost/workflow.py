@@ -12,11 +12,11 @@ import math
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 from uuid import UUID, uuid4
 
 from littleghost import registry
-from littleghost.assembly import Assembly, Input
+from littleghost.assembly import Assembly, Input, builder_of
 from littleghost.context import Binding
 from littleghost.engine.advance import register_decider
 from littleghost.engine.decide.workflow import VALUE_LIMITS, decide
@@ -35,6 +35,9 @@ from littleghost.json_values import check_json_mapping, clean_text, to_json_valu
 from littleghost.messages import Message
 from littleghost.policy import StepPolicy
 
+if TYPE_CHECKING:
+    from littleghost.builders import WorkflowBuilder
+
 __all__ = ["Invoked", "Settled", "StepFailedError", "StepResult", "Workflow"]
 _MAX_NAME = 256
 
@@ -52,6 +55,11 @@ class Workflow(Assembly, abstract=True):
         """Make the instance that one advance works with; applications never call this."""
         super().__init__(binding)
         self._messages: Sequence[Message] = ()
+
+    @classmethod
+    def to_builder(cls) -> WorkflowBuilder:
+        """Give a builder that begins with what this class declares and can do."""
+        return cast("WorkflowBuilder", builder_of(cls))
 
     @classmethod
     def check_definition(cls) -> None:

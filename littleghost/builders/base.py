@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from contextvars import ContextVar
 from copy import deepcopy
 from typing import Any, ClassVar, Literal, Self
@@ -100,6 +100,8 @@ class Builder:
 
     def _put(self, name: str, key: Any, value: Any, what: str) -> Self:
         """Set one entry of a mapping; a second one for the same key is a mistake."""
+        if not isinstance(key, Hashable):
+            raise DefinitionError(f"{self!r}: {what} is {key!r:.80}; use its name")
         with self._lock:
             known: Mapping[Any, Any] = self._declared.get(name, {})
             if key in known:

@@ -113,11 +113,11 @@ class _Learner:
             raise UnknownAssemblyError(f"the run keeps no definition of {name!r}")
         try:
             made = self._class_of(name, self._texts[name], depth)
+            made.check()
         except LittleGhostError:
             raise
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise DefinitionError(f"the definition {name!r} is malformed: {error!r}") from error
-        made.check()
         registry.keep(made)
         self._made[name] = made
         return made

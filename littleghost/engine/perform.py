@@ -154,7 +154,11 @@ class Performer:
         """Make what builders made known here, from what the run keeps of it."""
 
         def read(names: Sequence[str]) -> Mapping[str, str]:
-            return self._keep_trying(lambda: self._env.journal.definitions(lease.run_id, names))
+            try:
+                return self._keep_trying(lambda: self._env.journal.definitions(lease.run_id, names))
+            except JournalUnavailableError as error:
+                # Nothing has been done yet, so another worker may begin anew.
+                raise HandOverError("the definition cannot be read now") from error
 
         for name in {lease.root_assembly, lease.assembly}:
             self._env.assemblies.learn(name, read)

@@ -272,6 +272,19 @@ def test_a_worker_that_only_imports_the_module_referred_to(tmp_path: Path) -> No
         )
         assert json.loads(done.stdout) == ["clerk: report on triage", 4, True]
 
+        listing = "from littleghost.cli import main; main()"
+        done = subprocess.run(
+            [sys.executable, "-c", listing, "runs", "--agent", "flow"],
+            env={**fleet.environment},
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        assert run.id in done.stdout
+        assert " flow " in done.stdout
+
         # What no worker could look up does not get so far.
         local = make_agent(["x"])
         local.__qualname__ = "here.<locals>.Agent"

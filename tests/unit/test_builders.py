@@ -470,6 +470,8 @@ def test_everything_wrong_is_said_at_once() -> None:
         (lambda: AgentBuilder("x").tool(LookupTool, name="y"), "leave out name"),
         (lambda: AgentBuilder("x").tool(TriageAgent, exclusive=True), "has no exclusive"),
         (lambda: AgentBuilder("x").tool(Shelf()).validate(), "use its class"),
+        (lambda: GraphBuilder("x").node([], TriageAgent), "node is []"),  # type: ignore[arg-type]
+        (lambda: GraphBuilder("x").start([]).validate(), "start is []"),  # type: ignore[arg-type]
         (lambda: AgentBuilder("x").tool(7).validate(), "is no tool"),
         (lambda: AgentBuilder("x").model({"a": object()}).validate(), "use plain data"),
         (lambda: AgentBuilder("x").system_prompt("x" * MAX_BYTES).validate(), "are allowed"),
@@ -639,6 +641,9 @@ def test_a_missing_module_is_named() -> None:
         lambda document: document.update(limits=5),
         lambda document: document.update(description=5),
         lambda document: document.update(base=f"{__name__}:FlowGraph"),
+        lambda document: document.update(kind="graph", fields={"start": []}),
+        lambda document: document.update(kind="swarm", fields={"start": {"id": []}}),
+        lambda document: document.update(kind="swarm", fields={"handoffs": [[{"id": []}, []]]}),
         lambda document: document.update(needs=[f"built:{n:032x}" for n in range(99)]),
     ],
 )

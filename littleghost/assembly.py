@@ -10,7 +10,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Protocol, Self
 
 from littleghost import registry
 from littleghost.context import Binding
@@ -27,6 +27,14 @@ from littleghost.start import start_run, start_run_async
 
 _ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 Input = str | Message | Mapping[str, Any]
+
+
+class Buildable(Protocol):
+    """What gives an assembly class when it is needed: a builder."""
+
+    def build(self) -> Any:
+        """Give the class."""
+        ...
 
 
 class Assembly:

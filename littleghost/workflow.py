@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from uuid import UUID, uuid4
 
 from littleghost import registry
-from littleghost.assembly import Assembly, Input, builder_of
+from littleghost.assembly import Assembly, Buildable, Input, builder_of
 from littleghost.context import Binding
 from littleghost.engine.advance import register_decider
 from littleghost.engine.decide.workflow import VALUE_LIMITS, decide
@@ -114,7 +114,7 @@ class Workflow(Assembly, abstract=True):
 
     def invoke(
         self,
-        assembly: type[Assembly],
+        assembly: type[Assembly] | Buildable,
         *,
         input: Input | None = None,
         history: Iterable[Message] | None = None,
@@ -129,7 +129,7 @@ class Workflow(Assembly, abstract=True):
         """Prepare a child; it starts when its output is first read or when it is returned.
 
         Args:
-            assembly: Its class.
+            assembly: Its class, or a builder, of which this takes a snapshot.
             input: What it is asked; the workflow's own input unless given.
             history: The messages before that; the workflow's own unless given.
             context: What its code sees of the context; the workflow's own unless given.
@@ -144,6 +144,8 @@ class Workflow(Assembly, abstract=True):
             DefinitionError: The class or a bound is wrong.
             InvocationError: Input, history, context or settings cannot be passed on.
         """
+        if not isinstance(assembly, type) and callable(getattr(assembly, "build", None)):
+            assembly = cast("type[Assembly]", assembly.build())
         if not (isinstance(assembly, type) and issubclass(assembly, Assembly)):
             raise DefinitionError(f"{self._named}: invoke got {assembly!r}; use an assembly class")
         assembly.check()

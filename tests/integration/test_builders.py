@@ -18,6 +18,7 @@ from littleghost import (
     GraphBuilder,
     Run,
     SwarmBuilder,
+    Workflow,
     WorkflowBuilder,
     registry,
     wiring,
@@ -176,6 +177,29 @@ class TestEmbedded:
         run = make_agent(["done"]).ask("Go")
         key, _ = runtime().journal.place(run.id)
         assert [name for name in runtime().client.hkeys(key) if name.startswith("def:")] == []
+
+    def test_what_a_workflow_declares_while_it_runs_is_kept_with_the_run(self) -> None:
+        gate = Gate()
+
+        def held(request: Any) -> str:
+            gate.enter()
+            return f"{request.messages[0].text} {request.messages[-1].text}"
+
+        class LateWorkflow(Workflow):
+            def perform(self) -> Any:
+                inner = AgentBuilder("late").model(selection).system_prompt(self.input.text)
+                first = self.invoke(inner, input="one").output
+                return self.invoke(WorkflowBuilder("report").perform(built_app.report), input=first)
+
+        selection = brain(held)
+        run = LateWorkflow.enqueue("Late")
+        gate.wait_for(1)
+        key, _ = runtime().journal.place(run.id)
+        kept = [name for name in runtime().client.hkeys(key) if name.startswith("def:")]
+        assert len(kept) == 1
+        forget()
+        gate.open()
+        assert run.wait(20).response == "Reported: Late one", run.error
 
     def test_a_builder_of_a_class(self) -> None:
         agent = make_agent(lambda request: request.messages[0].text, system_prompt="Declared.")

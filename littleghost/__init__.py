@@ -14,6 +14,7 @@ from littleghost.version import __version__
 
 if TYPE_CHECKING:
     from littleghost.agent import Agent
+    from littleghost.builders import AgentBuilder, GraphBuilder, SwarmBuilder, WorkflowBuilder
     from littleghost.errors import LittleGhostError, ToolError
     from littleghost.events import StreamEvent
     from littleghost.failure import Failure
@@ -33,11 +34,13 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Agent": "agent",
+    "AgentBuilder": "builders",
     "Document": "messages",
     "Edge": "graph",
     "ErrorEdge": "graph",
     "Failure": "failure",
     "Graph": "graph",
+    "GraphBuilder": "builders",
     "Image": "messages",
     "Invocation": "invocation",
     "Limits": "limits",
@@ -52,22 +55,26 @@ _HOMES = {
     "Subagent": "subagents",
     "SubagentLimits": "subagents",
     "Swarm": "swarm",
+    "SwarmBuilder": "builders",
     "Text": "messages",
     "Tool": "tool",
     "ToolError": "errors",
     "Usage": "usage",
     "Workflow": "workflow",
+    "WorkflowBuilder": "builders",
     "configure": "wiring",
     "models": "wiring",
 }
 
 __all__ = [
     "Agent",
+    "AgentBuilder",
     "Document",
     "Edge",
     "ErrorEdge",
     "Failure",
     "Graph",
+    "GraphBuilder",
     "Image",
     "Invocation",
     "Limits",
@@ -82,11 +89,13 @@ __all__ = [
     "Subagent",
     "SubagentLimits",
     "Swarm",
+    "SwarmBuilder",
     "Text",
     "Tool",
     "ToolError",
     "Usage",
     "Workflow",
+    "WorkflowBuilder",
     "__version__",
     "configure",
     "models",

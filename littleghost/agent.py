@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from littleghost import registry
-from littleghost.assembly import Assembly
+from littleghost.assembly import Assembly, builder_of
 from littleghost.context import Binding
 from littleghost.delegation import AssemblyTool
 from littleghost.engine.advance import register_decider
@@ -18,8 +18,11 @@ from littleghost.engine.turn import TURNS
 from littleghost.errors import DefinitionError, InvocationError
 from littleghost.json_values import check_json_mapping, clean_text
 from littleghost.providers.base import ToolSpec
-from littleghost.subagents import SubagentLimits, control_tools, read_subagents
+from littleghost.subagents import ControlTool, SubagentLimits, control_tools, read_subagents
 from littleghost.toolset import Declarations, Toolset, validate_declarations
+
+if TYPE_CHECKING:
+    from littleghost.builders import AgentBuilder
 
 DEFAULT_PROMPT = "You are a helpful agent."
 
@@ -76,6 +79,11 @@ class Agent(Assembly, abstract=True):
         return cls._declarations
 
     @classmethod
+    def to_builder(cls) -> AgentBuilder:
+        """Give a builder that begins with what this class declares and can do."""
+        return cast("AgentBuilder", builder_of(cls))
+
+    @classmethod
     def check_definition(cls) -> None:
         """Check model, prompt and tools."""
         name = cls.__qualname__
@@ -102,13 +110,14 @@ class Agent(Assembly, abstract=True):
 
     @classmethod
     def parts(cls) -> Sequence[type[Assembly]]:
-        """Give the assemblies that are among its tools."""
-        tools = cls.declarations().entries
-        return [
-            tool.assembly
-            for tool in tools
-            if isinstance(tool, type) and issubclass(tool, AssemblyTool)
-        ]
+        """Give the assemblies that are its tools, and its subagents."""
+        found: list[type[Assembly]] = []
+        for entry in cls.declarations().entries:
+            if isinstance(entry, type) and issubclass(entry, AssemblyTool):
+                found.append(entry.assembly)
+            elif isinstance(entry, type) and issubclass(entry, ControlTool):
+                found += [item.agent for item in entry.kinds.values() if item.agent not in found]
+        return found
 
     @classmethod
     def definition(cls) -> Mapping[str, Any]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal, Self
+from importlib import import_module
+from typing import Any, ClassVar, Literal, Protocol, Self
 
 from littleghost import registry
 from littleghost.context import Binding
@@ -26,6 +27,14 @@ from littleghost.start import start_run, start_run_async
 
 _ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 Input = str | Message | Mapping[str, Any]
+
+
+class Buildable(Protocol):
+    """What gives an assembly class when it is needed: a builder."""
+
+    def build(self) -> Any:
+        """Give the class."""
+        ...
 
 
 class Assembly:
@@ -55,12 +64,14 @@ class Assembly:
         cls._checked = False
         cls._fingerprint = None
         cls._reachable = None
+        cls._definitions = None
         if not abstract:
             registry.register(cls)
 
     _checked: ClassVar[bool] = False
     _fingerprint: ClassVar[str | None] = None
     _reachable: ClassVar[Sequence[type[Assembly]] | None] = None
+    _definitions: ClassVar[Mapping[str, registry.Built] | None] = None
 
     def __init__(self, binding: Binding | None = None) -> None:
         """Make the instance that one task works with; applications never call this.
@@ -157,6 +168,13 @@ class Assembly:
             "id": cls.id(),
             "limits": cls.limits.to_json(),
         }
+
+    @classmethod
+    def definitions(cls) -> Mapping[str, registry.Built]:
+        """Give the definitions that a run of it keeps, by name; those that builders made."""
+        if cls._definitions is None:
+            cls._definitions = registry.definitions_of(cls)
+        return cls._definitions
 
     @classmethod
     def fingerprint(cls) -> str:
@@ -281,3 +299,10 @@ def derived_id(name: str) -> str:
     """Make an id of a class name: no trailing kind, words joined by underscores."""
     short = re.sub(r"(Agent|Workflow|Swarm|Graph)$", "", name) or name
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", short).lower().strip("_")
+
+
+def builder_of(cls: type[Assembly]) -> Any:
+    """Begin a builder of a class's kind with what the class declares."""
+    # By name, since builders stand above this module.
+    builders = import_module("littleghost.builders")
+    return getattr(builders, f"{cls.kind.capitalize()}Builder")(base=cls)

@@ -50,8 +50,7 @@ class _Reader:
         """Read all of it; the plan is of use only if there are no problems."""
         declared = self._declared
         self._read_nodes(declared.nodes)
-        for field in ("start", "finish"):
-            self._named(getattr(declared, field), f"{field} is")
+        ends = [self._named(getattr(declared, name), f"{name} is") for name in ("start", "finish")]
         for field in ("max_steps", "max_concurrency"):
             self._count(getattr(declared, field), f"{field} is")
         before = len(self.problems)
@@ -70,8 +69,7 @@ class _Reader:
             routes=routes,
             errors=_by_source(errors),
         )
-        ends_known = {declared.start, declared.finish} <= self._names
-        if len(self.problems) > before or not ends_known:
+        if len(self.problems) > before or not all(ends):
             # What the edges make together is of no interest before each of them is right.
             return plan
         structure = Structure(plan, fan_ins, declared.max_concurrency)

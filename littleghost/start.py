@@ -81,6 +81,9 @@ def _check_importable(cls: type[Assembly], work: Runtime) -> None:
             f"{registry.name_of(cls)!r} exists in this process only, so no worker could run it; "
             "move the class to a module that the workers import"
         )
+    local = [text for built in cls.definitions().values() for text in built.local]
+    if local:
+        raise DefinitionError(f"{cls.__qualname__}: " + "; ".join(dict.fromkeys(local)))
 
 
 def _check_models(cls: type[Assembly], invocation: Invocation, work: Runtime) -> None:
@@ -133,6 +136,7 @@ def _plan(cls: type[Assembly], invocation: Invocation, lane: str, work: Runtime)
         "fp": cls.fingerprint(),
         "inv": document,
         "ln": lane,
+        **{keys.definition(name): built.text for name, built in cls.definitions().items()},
     }
     if cls.kind == "agent":
         facts["cutev"] = stored_event(Emit("invocation_error"), ROOT)

@@ -13,11 +13,11 @@ import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 from uuid import UUID, uuid4
 
 from littleghost import registry
-from littleghost.assembly import Assembly, Input
+from littleghost.assembly import Assembly, Buildable, Input, builder_of
 from littleghost.context import Binding
 from littleghost.engine.advance import register_decider
 from littleghost.engine.decide.workflow import VALUE_LIMITS, decide
@@ -37,6 +37,9 @@ from littleghost.messages import Message
 from littleghost.policy import StepPolicy
 from littleghost.reach import SIGNAL_NAME
 
+if TYPE_CHECKING:
+    from littleghost.builders import WorkflowBuilder
+
 __all__ = ["Invoked", "Settled", "StepFailedError", "StepResult", "Workflow"]
 _MAX_NAME = 256
 
@@ -54,6 +57,11 @@ class Workflow(Assembly, abstract=True):
         """Make the instance that one advance works with; applications never call this."""
         super().__init__(binding)
         self._messages: Sequence[Message] = ()
+
+    @classmethod
+    def to_builder(cls) -> WorkflowBuilder:
+        """Give a builder that begins with what this class declares and can do."""
+        return cast("WorkflowBuilder", builder_of(cls))
 
     @classmethod
     def check_definition(cls) -> None:
@@ -110,7 +118,7 @@ class Workflow(Assembly, abstract=True):
 
     def invoke(
         self,
-        assembly: type[Assembly],
+        assembly: type[Assembly] | Buildable,
         *,
         input: Input | None = None,
         history: Iterable[Message] | None = None,
@@ -125,7 +133,7 @@ class Workflow(Assembly, abstract=True):
         """Prepare a child; it starts when its output is first read or when it is returned.
 
         Args:
-            assembly: Its class.
+            assembly: Its class, or a builder, of which this takes a snapshot.
             input: What it is asked; the workflow's own input unless given.
             history: The messages before that; the workflow's own unless given.
             context: What its code sees of the context; the workflow's own unless given.
@@ -140,6 +148,8 @@ class Workflow(Assembly, abstract=True):
             DefinitionError: The class or a bound is wrong.
             InvocationError: Input, history, context or settings cannot be passed on.
         """
+        if not isinstance(assembly, type) and callable(getattr(assembly, "build", None)):
+            assembly = cast("type[Assembly]", assembly.build())
         if not (isinstance(assembly, type) and issubclass(assembly, Assembly)):
             raise DefinitionError(f"{self._named}: invoke got {assembly!r}; use an assembly class")
         assembly.check()

@@ -116,11 +116,16 @@ class SetState:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Start tasks and participants, and the joins that wait for them."""
+    """Start tasks and participants, and the joins that wait for them.
+
+    Attributes:
+        definitions: Definitions of built assemblies that the run must keep as well, by name.
+    """
 
     tasks: Sequence[TaskSpec] = ()
     participants: Sequence[ParticipantSpec] = ()
     joins: Sequence[Join] = ()
+    definitions: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -124,4 +124,14 @@ def open_child(
         for participant in participants
         if participant.kind == "agent"
     ]
-    return child, events, Start(participants=participants, tasks=tasks)
+    kept = _not_kept(lease, env, assembly)
+    return child, events, Start(participants=participants, tasks=tasks, definitions=kept)
+
+
+def _not_kept(lease: Lease, env: Collaborators, assembly: Any) -> dict[str, str]:
+    """Give the definitions that a child is made of and the run's start did not know of."""
+    needed = assembly.definitions()
+    if not needed:
+        return {}
+    known = env.assemblies.lookup(lease.root_assembly).definitions()
+    return {name: built.text for name, built in needed.items() if name not in known}

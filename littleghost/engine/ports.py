@@ -148,6 +148,10 @@ class Journal(Protocol):
         """Append live events; False when the attempt is no longer current."""
         ...
 
+    def definitions(self, run_id: str, names: Sequence[str]) -> Mapping[str, str]:
+        """Read definitions that a run keeps, by the names of their assemblies."""
+        ...
+
 
 class RunningAssembly(Protocol):
     """An assembly as one task works with it."""
@@ -180,6 +184,10 @@ class Assemblies(Protocol):
 
     def lookup(self, name: str) -> Any:
         """Give a registered class, or raise UnknownAssemblyError."""
+        ...
+
+    def learn(self, name: str, read: Callable[[Sequence[str]], Mapping[str, str]]) -> None:
+        """Make an assembly known whose definition the run keeps, if it is not known yet."""
         ...
 
 

@@ -5,7 +5,7 @@ prefix `lg:{07}:`, whose braces make them share one Redis Cluster slot.
 
 | key (after the prefix) | type | holds | ends |
 | --- | --- | --- | --- |
-| `r:<run>` | hash | the run's record, task headers `t:`, payloads `d:`, participants `p:` `x:`, tokens `u:` `w:`, joins `j:`, answers of people `a:`, what was sent in `i:` | retention after the end |
+| `r:<run>` | hash | the run's record, task headers `t:`, payloads `d:`, participants `p:` `x:`, tokens `u:` `w:`, joins `j:`, definitions `def:`, answers of people `a:`, what was sent in `i:` | retention after the end |
 | `r:<run>:e` | stream | durable events, ids `1-0`, `2-0`, … | with the run |
 | `r:<run>:d` | stream | live text of the newest turns, same numbering | with the run |
 | `r:<run>:m:<participant>` | list | messages of an agent, results of a composite | with the run |
@@ -46,6 +46,11 @@ def prefix(partition: int) -> str:
 def run(partition: int, run_id: str) -> str:
     """Give the key of a run's record; its other keys begin with it."""
     return f"{prefix(partition)}r:{run_id}"
+
+
+def definition(name: str) -> str:
+    """Give the field of a run's record that keeps the definition of a built assembly."""
+    return "def:" + name.partition(":")[2]
 
 
 def session(partition: int, session_id: str, actor_id: str | None) -> str:

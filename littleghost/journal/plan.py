@@ -8,6 +8,7 @@ from typing import Any
 
 from littleghost.engine import commands
 from littleghost.engine.commands import Command, Join, ParticipantSpec, TaskSpec
+from littleghost.journal import keys
 from littleghost.json_values import dumps
 from littleghost.usage import Usage
 
@@ -179,6 +180,8 @@ def _set_state(plan: Plan, command: commands.SetState) -> None:
 
 
 def _start(plan: Plan, command: commands.Start) -> None:
+    for name, text in command.definitions.items():
+        plan.list("def").append([keys.definition(name), plan.payload(text)])
     plan.start(command.participants, command.tasks, command.joins)
 
 

@@ -10,7 +10,7 @@
 --   ks conversations to keep (key, facts, records), kd to forget,
 --   done (complete the participant), f (fail it: outcome, error), say (what a composite's session gets), next
 --   (queues served here), cut (turns whose live text stays), up (how many entries of the parent's
---   list the caller has).
+--   list the caller has), def definitions (field, payload index).
 -- Returns {'ok', ready, lease or false, now, length of the list after an append} | {'stopped'} |
 -- {'stale'}; the same commit gets the same answer. {'mail'} when an agent would end though a message for it
 -- has come: nothing is changed then.
@@ -66,6 +66,7 @@ if plan.r then call('HSET', run.key .. ':r', tid, ARGV[plan.r]) end
 for _, o in ipairs(plan.o or {}) do change_state(part.s, o[1], o[2], ARGV[o[3]]) end
 if plan.cut and last then cut_live(run, plan.cut, last) end
 
+for _, d in ipairs(plan.def or {}) do call('HSETNX', run.key, d[1], ARGV[d[2]]) end
 if plan.k then
   for _, pid in ipairs(cancel_participants(run, plan.k)) do pass_up(run, pid, task.p) end
 end

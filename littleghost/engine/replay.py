@@ -4,7 +4,8 @@ The composite's list holds, besides what its children gave back, one record for 
 the order in which the code came to it: `{"m": index, "ask": what was asked, "v": value | "x":
 error}`; for children `{"m", "ask"}` when they were started and `{"m", "end": [{"p": participant} |
 {"x": error}]}` when they had all ended. The state holds only what is open: `{"n": number of the
-next child, "last": the newest completed step, "open": {"i": index, "steps": […], "cut": […]}}`.
+next child, "last": the newest step that ended by itself, "open": {"i": index, "steps": […],
+"cut": […]}}`.
 
 While a child may still give something back, an advance appends nothing: the list is changed by one
 side at a time. So children are first stopped, and what became of them is decided in the advance

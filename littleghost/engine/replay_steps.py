@@ -216,6 +216,9 @@ class OpenSteps:
             self._state["last"] = step_id
             return {"p": last}
         failure = outcome.failure or _not_needed("was stopped")
+        if outcome.failure is not None:
+            # The code may go on from it, and what is next then followed this one.
+            self._state["last"] = step_id
         self.commands += failed_event(request.name, step_id, attempt, failure, again=False)
         if last in self._children:
             return {"p": last}

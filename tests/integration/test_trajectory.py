@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from littleghost import Member, Swarm
+from littleghost import Member, Swarm, Workflow
 from littleghost.providers.scripted import Call, Reply
 from littleghost.usage import Usage
 from tests.integration.scripted import make_agent
@@ -43,6 +45,7 @@ def test_steps_follow_each_other_and_add_up() -> None:
     assert trajectory.transitions == [(first.id, second.id)]
     assert (first.usage, second.usage) == (Usage(input=10, output=4), Usage(input=6, output=2))
     assert run.usage == first.usage + second.usage
+    assert first.output == {"to": "billing", "message": "Bill 7 is wrong.", "context": None}
     assert second.output == "Corrected."
     assert second.parent_id is None
     assert trajectory.children(None) == [first, second]
@@ -51,6 +54,30 @@ def test_steps_follow_each_other_and_add_up() -> None:
     assert attempt.finished_at is not None
     assert attempt.started_at <= attempt.finished_at
     assert not trajectory.concurrent(first.id, second.id)
+
+
+def test_the_steps_of_a_tool_belong_to_the_step_of_the_agent_that_called_it() -> None:
+    asked = make_agent(["It is so."])
+
+    class InnerWorkflow(Workflow):
+        def perform(self) -> Any:
+            return self.invoke(asked, name="asked")
+
+    asking = make_agent(
+        [Reply(tool_calls=[Call("inner", {"input": "is it?"})]), "Yes."],
+        InnerWorkflow.as_tool(name="inner"),
+    )
+
+    class OuterWorkflow(Workflow):
+        def perform(self) -> Any:
+            return self.invoke(asking, name="asking")
+
+    run = OuterWorkflow.ask("go")
+
+    assert run.result is not None
+    first, second = run.result.steps
+    assert [first.participant, second.participant] == ["asking", "asked"]
+    assert (first.parent_id, second.parent_id) == (None, first.id)
 
 
 def test_an_agent_has_no_steps() -> None:

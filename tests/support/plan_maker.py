@@ -64,7 +64,7 @@ class Maker:
         """Make an agent."""
         self._left -= 1
         values: dict[str, Any] = {"name": self.name("a"), **more}
-        if self.chance(0.18):
+        if "fails" not in more and self.chance(0.18):
             modulus = self.random.choice((1, 2, 3))
             rest = self.random.randrange(modulus)
             values["fails"] = (modulus, rest, self.random.choices(MODEL_ERRORS, (4, 1))[0])
@@ -144,9 +144,9 @@ class GraphMaker:
         """Make it."""
         start = at = self._node()
         self._main.append(at)
-        parts = (self._line, self._choice, self._fork, self._saved, self._loop)
+        parts = (self._line, self._choice, self._fork, self._saved, self._loop, self._shaky)
         for _ in range(self._random.choice((1, 2, 2, 3))):
-            at = self._random.choices(parts, (2, 3, 4, 2, 2))[0](at)
+            at = self._random.choices(parts, (2, 3, 4, 2, 2, 2))[0](at)
             self._main.append(at)
         return GraphPlan(
             name=self._maker.name("graph"),
@@ -159,10 +159,10 @@ class GraphMaker:
             max_steps=self._random.choices((10, 6, 4, 3), (8, 2, 1, 1))[0],
         )
 
-    def _node(self) -> str:
+    def _node(self, plan: Plan | None = None) -> str:
         name = self._maker.name("n")
         self._nodes[name] = NodeOf(
-            plan=self._maker.plan(self._depth),
+            plan=plan or self._maker.plan(self._depth),
             history=self._maker.chance(0.2),
             mapper=self._maker.mapper(0.12),
             bounds=self._maker.bounds(),
@@ -202,6 +202,20 @@ class GraphMaker:
         self._way(at, again, self._when(at, 3, rests))
         target = self._node()
         self._way(at, target)
+        return target
+
+    def _shaky(self, at: str) -> str:
+        """Go round until it fails, and tell then what is left of what it gave before."""
+        fails = (2, self._random.randrange(2), "InvalidRequestError")
+        body = self._node(self._maker.actor(self._depth, fails=fails))
+        target = self._node()
+        fix = self._node()
+        self._way(at, body)
+        self._way(body, at, self._when(body, 3, (0, 1)))
+        self._way(body, target)
+        mapper = self._maker.mapper(0.8, may_break=False)
+        self._rescues.append(Rescue(source=body, target=fix, on="ProviderError", mapper=mapper))
+        self._way(fix, target)
         return target
 
     def _saved(self, at: str) -> str:

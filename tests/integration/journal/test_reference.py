@@ -30,7 +30,7 @@ from tests.support.world import Fault, World
 pytestmark = pytest.mark.redis
 
 FIRST = int(os.environ.get("REFERENCE_FIRST", "0"))
-EXAMPLES = int(os.environ.get("REFERENCE_EXAMPLES", "240"))
+EXAMPLES = int(os.environ.get("REFERENCE_EXAMPLES", "204"))
 ROUNDS = 12
 KILLS = (Fault.KILL_BEFORE, Fault.KILL_AFTER)
 # The operations of a caller and of its second try.

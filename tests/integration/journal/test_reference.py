@@ -75,6 +75,8 @@ def play(
 ) -> Reading:
     """Run an example to its end and read it; messages come in the order of the chooser."""
     world.reset(faults)
+    # Whatever the run before had the server forget; a keeper's round bears that once.
+    world.caller.runtime.journal.scripts.load()
     actors.ATTEMPT[:] = [lambda: attempt_of(world)]
     run_id = begin(world, kind, one)
     for _ in range(1_000):

@@ -63,7 +63,7 @@ class Reference:
         place = (scope.key, scope.attempt, name, branch)
         key = (*place, self._seen[place])
         self._seen[place] += 1
-        kinds = {Actor: "agent", GraphPlan: "graph", SwarmPlan: "swarm"}
+        kinds: dict[type, str] = {Actor: "agent", GraphPlan: "graph", SwarmPlan: "swarm"}
         entry = Expected(
             key=key,
             parent=scope.home,

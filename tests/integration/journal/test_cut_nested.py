@@ -199,4 +199,4 @@ def test_undisturbed_it_ends_as_declared(world: World, nesting: Nesting) -> None
 def test_the_end_is_the_same_wherever_it_is_cut(
     worlds: Callable[..., World], nesting: Nesting, mode: str
 ) -> None:
-    assert cut_everywhere(worlds(**MODES[mode]), nesting.scenario) > 100
+    assert cut_everywhere(worlds(**MODES[mode]), nesting.scenario) > 60

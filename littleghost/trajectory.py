@@ -41,7 +41,8 @@ class Step:
 
     Attributes:
         id: Unique in the run.
-        parent_id: The step of the composite that it belongs to; None at the top.
+        parent_id: The step around it: that of its composite, or of the agent one of whose tools is
+            its composite; None at the top.
         predecessor_ids: The steps it followed.
         branch_id: The first participant of its branch, in a graph.
         participant: Its name in the composite.
@@ -154,12 +155,12 @@ def _step(
     attempts.sort(key=lambda attempt: attempt.number)
     newest = max(pids, key=lambda pid: participants[pid]["step"]["attempt"])
     header = participants[newest]
-    parent = participants.get(header.get("up", ""), {}).get("step")
+    parent = _around(header, participants)
     output, is_cut = _output(records.get(newest, {}))
     told = header["step"]
     return Step(
         id=step_id,
-        parent_id=parent["id"] if parent else None,
+        parent_id=parent,
         predecessor_ids=tuple(told["predecessors"]),
         branch_id=told.get("branch"),
         participant=told["name"],
@@ -171,6 +172,15 @@ def _step(
         output=output,
         output_truncated=is_cut,
     )
+
+
+def _around(header: Mapping[str, Any], participants: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """Give the nearest step around a participant; one that a tool call started is no step."""
+    while "up" in header:
+        header = participants[header["up"]]
+        if header.get("step"):
+            return header["step"]["id"]
+    return None
 
 
 def _attempt(

@@ -5,8 +5,9 @@ the order in which the code came to it: `{"m": index, "ask": what was asked, "v"
 error}`; for children `{"m", "ask"}` when they were started and `{"m", "end": [{"p": participant} |
 {"x": error}]}` when they had all ended. A wait for a signal is `{"m", "ask", "at": since when}` and
 then `{"m", "got": number of the signal | "late": true}`; the journal puts a signal into the list as
-`{"g": name, "v": value}`. The state holds only what is open: `{"n": number of the
-next child, "last": the newest completed step, "open": {"i": index, "steps": […], "cut": […]}}`.
+`{"g": name, "v": value}`. The state holds only what is open: `{"n": number of the next child,
+"last": the newest step that ended by itself, "signals": taken, "open": {"i": index, "steps": […],
+"cut": […]}}`.
 
 While a child may still give something back, an advance appends nothing: the list is changed by one
 side at a time. So children are first stopped, and what became of them is decided in the advance

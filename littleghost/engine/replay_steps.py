@@ -219,6 +219,9 @@ class OpenSteps:
             self._state["last"] = pids[0]
             return {"p": last}
         failure = outcome.failure or _not_needed("was stopped")
+        if outcome.failure is not None:
+            # The code may go on from it, and what is next then followed this one.
+            self._state["last"] = pids[0]
         self.commands.append(request.step().failed(pids, self._children, failure, again=False))
         if last in self._children:
             return {"p": last}

@@ -61,6 +61,30 @@ def test_steps_follow_each_other_and_add_up() -> None:
     assert not trajectory.concurrent(first.id, second.id)
 
 
+def test_the_steps_of_a_tool_belong_to_the_step_of_the_agent_that_called_it() -> None:
+    asked = make_agent(["It is so."])
+
+    class InnerWorkflow(Workflow):
+        def perform(self) -> Any:
+            return self.invoke(asked, name="asked")
+
+    asking = make_agent(
+        [Reply(tool_calls=[Call("inner", {"input": "is it?"})]), "Yes."],
+        InnerWorkflow.as_tool(name="inner"),
+    )
+
+    class OuterWorkflow(Workflow):
+        def perform(self) -> Any:
+            return self.invoke(asking, name="asking")
+
+    run = OuterWorkflow.ask("go")
+
+    assert run.result is not None
+    first, second = run.result.steps
+    assert [first.participant, second.participant] == ["asking", "asked"]
+    assert (first.parent_id, second.parent_id) == (None, first.id)
+
+
 def test_an_agent_has_no_steps() -> None:
     run = make_agent(["alone"]).ask("go")
 

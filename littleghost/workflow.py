@@ -12,6 +12,7 @@ import math
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, ClassVar, cast
 from uuid import UUID, uuid4
 
@@ -21,7 +22,7 @@ from littleghost.context import Binding
 from littleghost.engine.advance import register_decider
 from littleghost.engine.decide.workflow import VALUE_LIMITS, decide
 from littleghost.engine.replay import Replay, StepFailedError, error_of
-from littleghost.engine.replay_steps import Ended, StepRequest
+from littleghost.engine.replay_steps import MANY_TEXTS, SHORT_TEXT, Ended, StepRequest
 from littleghost.errors import (
     AssemblyError,
     CleanupError,
@@ -37,6 +38,7 @@ from littleghost.policy import StepPolicy
 
 __all__ = ["Invoked", "Settled", "StepFailedError", "StepResult", "Workflow"]
 _MAX_NAME = 256
+_UNBOUNDED = StepPolicy()
 
 
 class Workflow(Assembly, abstract=True):
@@ -52,6 +54,8 @@ class Workflow(Assembly, abstract=True):
         """Make the instance that one advance works with; applications never call this."""
         super().__init__(binding)
         self._messages: Sequence[Message] = ()
+        self._history: tuple[Message, ...] = ()
+        self._passed: Mapping[str, Any] | None = None
 
     @classmethod
     def check_definition(cls) -> None:
@@ -79,7 +83,7 @@ class Workflow(Assembly, abstract=True):
         Raises:
             ProtocolError: It returned a child of another workflow.
         """
-        self._replay, self._messages = replay, messages
+        self._replay, self._messages, self._history = replay, messages, tuple(messages[:-1])
         returned: object = self.perform()
         if not isinstance(returned, Invoked):
             return returned
@@ -97,7 +101,7 @@ class Workflow(Assembly, abstract=True):
     @property
     def history(self) -> tuple[Message, ...]:
         """The messages before it."""
-        return tuple(self._messages[:-1])
+        return self._history
 
     @property
     def context(self) -> Mapping[str, Any]:
@@ -142,20 +146,30 @@ class Workflow(Assembly, abstract=True):
         label: object = name or assembly.id()
         if not isinstance(label, str) or len(label) > _MAX_NAME or clean_text(label) != label:
             raise DefinitionError(f"{self._named}: invoke got name={label!r:.80}; use a short text")
-        policy = StepPolicy.read(
-            f"{self._named}: invoke of {label!r}",
-            timeout_s=timeout_s,
-            retries=retries,
-            retry_on=retry_on,
-            retry_delay_s=retry_delay_s,
-        )
+        # Each advance makes all of them again, so what is usual is made quickly.
+        policy = _UNBOUNDED
+        usual = timeout_s is None and type(retries) is int and type(retry_delay_s) is float
+        if not usual or retries or retry_on or retry_delay_s:
+            policy = StepPolicy.read(
+                f"{self._named}: invoke of {label!r}",
+                timeout_s=timeout_s,
+                retries=retries,
+                retry_on=retry_on,
+                retry_delay_s=retry_delay_s,
+            )
+        if context is not None:
+            passed: Mapping[str, Any] = check_json_mapping(context, "context")
+        else:
+            if self._passed is None:
+                self._passed = check_json_mapping(self.context, "context")
+            passed = self._passed
         request = StepRequest(
             assembly=assembly,
             registered=registry.name_of(assembly),
             name=label,
-            message=self.input if input is None else read_message(input),
-            history=self.history if history is None else _read_history(history),
-            context=check_json_mapping(self.context if context is None else context, "context"),
+            message=self.input if input is None else _read_input(input),
+            history=self._history if history is None else _read_history(history),
+            context=passed,
             settings=None if settings is None else check_json_mapping(settings, "settings"),
             policy=policy,
         )
@@ -273,6 +287,14 @@ class Workflow(Assembly, abstract=True):
         if self._replay is None:
             raise AssemblyError(f"{self._named}: {what} works inside of perform only")
         return self._replay
+
+
+def _read_input(value: Input) -> Message:
+    is_short = type(value) is str and len(value) <= SHORT_TEXT
+    return _read_text(value) if is_short else read_message(value)
+
+
+_read_text = lru_cache(maxsize=MANY_TEXTS)(read_message)
 
 
 def _read_history(value: Iterable[object]) -> tuple[Message, ...]:

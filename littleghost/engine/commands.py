@@ -118,6 +118,10 @@ class Join:
         then: The waiting task that becomes ready.
         fail_fast: Whether a member that failed is enough to go on.
         keeps: Whether results stay with their members instead of going to the participant's list.
+        begun: How many members were started before, when they are started piece by piece; the join
+            exists since the first piece, and keeps to its width.
+        at_once: Whether the members are participants whose results go to the list as they come, in
+            whatever order.
     """
 
     id: str
@@ -127,6 +131,8 @@ class Join:
     then: str
     fail_fast: bool = False
     keeps: bool = False
+    begun: int = 0
+    at_once: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +203,7 @@ class Park:
 
 @dataclass(frozen=True, slots=True)
 class Wake:
-    """Wake the coordinator after a while, whatever happens before."""
+    """Wake the coordinator after a while, whatever happens before; 0 is at once."""
 
     delay_s: float
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import takewhile
 from typing import Any
 
 from littleghost.engine.decide.graph import GraphPlan, Mapper
@@ -30,7 +29,7 @@ class GraphView:
     def __init__(self, lease: Lease, plan: GraphPlan, now: Progress) -> None:
         self._plan = plan
         self._now = now
-        asked = list(takewhile(lambda item: isinstance(item, Message), lease.records))
+        asked = lease.recorded.opening
         self.input: Message = asked[-1]
         self.history: tuple[Message, ...] = tuple(asked[:-1])
         self.children = children_of(lease)

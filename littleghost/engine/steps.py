@@ -23,11 +23,7 @@ Children = Mapping[str, Mapping[str, Any]]
 
 def children_of(lease: Lease) -> Children:
     """Give what the children gave back: `{p, b, e, r: result}` or `{p, b, e, x: error}`."""
-    return {
-        item["p"]: item
-        for item in lease.records
-        if isinstance(item, dict) and "p" in item and ("r" in item or "x" in item)
-    }
+    return lease.recorded.children
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,6 +68,10 @@ class Plan:
         for participant in participants:
             self.list("p").append(self._participant_header(participant))
         for join in joins:
+            if join.begun:
+                left = len(join.members) - join.begun
+                self.list("j").append({"id": join.id, "w": join.width, "n": left})
+                continue
             self.list("j").append(
                 {
                     "id": join.id,
@@ -77,6 +81,7 @@ class Plan:
                     "t": join.then,
                     **({"f": True} if join.fail_fast else {}),
                     **({"keep": True} if join.keeps else {}),
+                    **({"d": True} if join.at_once else {}),
                 }
             )
         for task in tasks:
@@ -215,7 +220,7 @@ def _park(plan: Plan, command: commands.Park) -> None:
 
 
 def _wake(plan: Plan, command: commands.Wake) -> None:
-    plan.fields["w"] = max(1, round(command.delay_s * 1000))
+    plan.fields["w"] = max(1, round(command.delay_s * 1000)) if command.delay_s > 0 else 0
 
 
 def _cancel(plan: Plan, command: commands.CancelParticipants) -> None:

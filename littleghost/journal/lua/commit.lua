@@ -4,7 +4,7 @@
 -- payloads.
 -- plan: l live events, e events, m messages, st state, r result, u usage, o state operations, x text,
 --   p participants, j joins, t tasks, k participants to cancel, again (delay ms, header changes),
---   park (the participant the task waits for), w (wake the coordinator, ms from now), done (complete
+--   park (the participant the task waits for), w (wake the coordinator, ms from now; 0 is at once), done (complete
 --   the participant), f (fail it: outcome, error), say (what a composite's session gets), next
 --   (queues served here), cut (turns whose live text stays), up (how many entries of the parent's
 --   list the caller has).
@@ -71,7 +71,7 @@ elseif task.k == 'advance' and not ends then
   local missed = task.y
   task.s, task.y = 'wait', nil
   save_task(run, tid, task)
-  if missed then
+  if missed or plan.w == 0 then
     make_ready(run, tid, task)
   elseif plan.w then
     call('ZADD', P .. 'timers', 'LT', NOW + plan.w, ref(run, tid))

@@ -1,9 +1,10 @@
 -- A join is the set of its members that are not done; empty means go. Members beyond the width wait
 -- in a list. Results are kept by member and moved, in declared order, to the participant's list.
--- A join of one member needs neither set nor lists: its header names the member.
+-- A join of one member needs neither set nor lists: its header names the member. A join with a list
+-- `l` has delivered each result when it came, in whatever order.
 local function deliver(run, jid, join)
-  local list = participant_of(run, join.p).m
-  local order = join.one and { join.one } or call('LRANGE', run.key .. ':o:' .. jid, 0, -1)
+  local list = join.l or participant_of(run, join.p).m
+  local order = join.one and { join.one } or join.l and {} or call('LRANGE', run.key .. ':o:' .. jid, 0, -1)
   for _, member in ipairs(order) do
     local result = call('HGET', run.key .. ':r', member)
     if result and not join.keep and result:sub(1, 1) ~= '#' then
@@ -45,13 +46,19 @@ end
 -- that waits for it does not wait for the others any more.
 local function settle(run, pid, part, record, failed)
   local whole = format('{"p":"%s","b":%.0f,"e":%.0f,"%s":%s}', pid, part.b, NOW, failed and 'x' or 'r', record)
-  call('HSET', run.key .. ':r', pid, whole)
   call('HSET', run.key, 'z:' .. pid, format('%.0f,%.0f,%s', part.b, NOW, failed and 'failed' or 'completed'))
   call('HDEL', run.key, 't:' .. pid .. '-a', 'd:' .. pid .. '-a', 'x:' .. pid)
   call('ZREM', P .. 'timers', ref(run, pid .. '-a'))
   local raw = part.j and get(run, 'j:' .. part.j)
-  if not raw then return end
-  local join = cjson.decode(raw)
+  local join = raw and cjson.decode(raw)
+  if join and join.l then
+    if call('SISMEMBER', run.key .. ':j:' .. part.j, pid) == 0 then return end
+    local n = call('RPUSH', join.l, whole)
+    call('HSET', run.key .. ':r', pid, format('#%.0f', n - 1))
+  else
+    call('HSET', run.key .. ':r', pid, whole)
+  end
+  if not join then return end
   if failed and join.f and not join.one then
     if call('SISMEMBER', run.key .. ':j:' .. part.j, pid) == 0 then return end
     deliver(run, part.j, join)
@@ -63,9 +70,12 @@ end
 
 -- Stop participants and all below them: their tasks are gone, and late results change nothing.
 local function cancel_participants(run, pids)
+  local gone = {}
+  for _, pid in ipairs(pids) do gone[pid] = true end
   local function is_below(p)
-    for _, pid in ipairs(pids) do
-      if p == pid or p:sub(1, #pid + 1) == pid .. '.' then return true end
+    while p do
+      if gone[p] then return true end
+      p = p:match('^(.*)%.')
     end
     return false
   end
@@ -101,6 +111,14 @@ local function cancel_participants(run, pids)
   if is_free then next_exclusive(run) end
 end
 
+-- How many more of a join's members may be ready, when they are started piece by piece and `left` of
+-- them have not been started yet; all when nothing waits for them any more.
+local function free_width(run, jid, width, left)
+  local open = call('SCARD', run.key .. ':j:' .. jid)
+  if open == 0 then return nil end
+  return math.max(0, width - (open - left - call('LLEN', run.key .. ':q:' .. jid)))
+end
+
 -- Record new participants, tasks and joins of a plan. Payloads are arguments, named by index.
 local function start(run, plan)
   for _, p in ipairs(plan.p or {}) do
@@ -114,14 +132,20 @@ local function start(run, plan)
   end
   local width = {}
   for _, j in ipairs(plan.j or {}) do
-    local one = #j.m == 1 and j.m[1] or nil
-    call('HSET', run.key, 'j:' .. j.id, cjson.encode({ t = j.t, p = j.p, one = one, f = j.f, keep = j.keep }))
-    for i = 1, one and 0 or #j.m, 1000 do
-      local last = math.min(i + 999, #j.m)
-      call('SADD', run.key .. ':j:' .. j.id, unpack(j.m, i, last))
-      call('RPUSH', run.key .. ':o:' .. j.id, unpack(j.m, i, last))
+    if j.n then
+      width[j.id] = free_width(run, j.id, j.w, j.n)
+    else
+      local one = #j.m == 1 and j.m[1] or nil
+      local list = j.d and not one and participant_of(run, j.p).m or nil
+      call('HSET', run.key, 'j:' .. j.id,
+        cjson.encode({ t = j.t, p = j.p, one = one, f = j.f, keep = j.keep, l = list }))
+      for i = 1, one and 0 or #j.m, 1000 do
+        local last = math.min(i + 999, #j.m)
+        call('SADD', run.key .. ':j:' .. j.id, unpack(j.m, i, last))
+        if not list then call('RPUSH', run.key .. ':o:' .. j.id, unpack(j.m, i, last)) end
+      end
+      width[j.id] = j.w
     end
-    width[j.id] = j.w
   end
   for _, t in ipairs(plan.t or {}) do
     local tid, delay, payload, waits, gate = t.id, t.delay, t.d, t.wait, t.g or t.j
@@ -144,7 +168,7 @@ local function start(run, plan)
     end
   end
   for _, j in ipairs(plan.j or {}) do
-    if #j.m == 0 then
+    if j.m and #j.m == 0 then
       call('HDEL', run.key, 'j:' .. j.id)
       wake(run, j.t)
     end

@@ -224,11 +224,13 @@ class Workflow(Assembly, abstract=True):
                 f"{self._named}: max_concurrency is {width!r}; use 1 or more",
                 field="max_concurrency",
             )
-        for number, item in enumerate(invocations):
+        seen: set[Invoked] = set()
+        for item in invocations:
             if not isinstance(item, Invoked) or item.owner is not self:
                 raise InvocationError(f"{self._named}: parallel got {item!r}; use self.invoke(…)")
-            if item.ended is not None or item in invocations[:number]:
+            if item.ended is not None or item in seen:
                 raise InvocationError(f"{self._named}: {item!r} was read or given already")
+            seen.add(item)
 
     def step(self, function: Callable[..., Any], *args: Any, name: str = "") -> Any:
         """Call a function and record what it gives; it may act on the outside.

@@ -88,12 +88,12 @@ class Plan:
             self.list("t").append(self._task_header(task))
 
     def _participant_header(self, spec: ParticipantSpec) -> dict[str, Any]:
+        """Add a participant's header as text; beside it, what the scripts need of it."""
         header: dict[str, Any] = {
             "id": spec.id,
             "a": spec.assembly,
             "k": spec.kind,
             "n": spec.label,
-            "st": self.payload(dumps(spec.state)),
         }
         optional = {
             "up": spec.parent,
@@ -103,11 +103,19 @@ class Plan:
             "step": spec.step,
             "path": list(spec.path) or None,
             "gr": _opaque(spec.grants),
-            "i": [self.payload(record) for record in spec.records] or None,
-            "c": [[key, self.payload(value)] for key, value in spec.working.items()] or None,
         }
         header.update({name: value for name, value in optional.items() if value is not None})
-        return header
+        found: dict[str, Any] = {
+            "id": spec.id,
+            "k": spec.kind,
+            "h": self.payload(dumps(header)),
+            "st": self.payload(dumps(spec.state)),
+        }
+        if spec.records:
+            found["i"] = [self.payload(record) for record in spec.records]
+        if spec.working:
+            found["c"] = [[key, self.payload(value)] for key, value in spec.working.items()]
+        return found
 
     def _task_header(self, spec: TaskSpec) -> dict[str, Any]:
         header: dict[str, Any] = {

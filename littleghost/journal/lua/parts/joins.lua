@@ -36,10 +36,9 @@ local function arrive(run, jid, member)
 end
 
 -- Start an agent's or a composite's list and working state.
-local function furnish(run, p)
+local function furnish(p)
   for _, i in ipairs(p.i or {}) do call('RPUSH', p.m, ARGV[i]) end
   for _, c in ipairs(p.c or {}) do call('HSET', p.s, c[1], ARGV[c[2]]) end
-  p.i, p.c = nil, nil
 end
 
 -- A participant has ended, well or not: its parent's list gets a record of it, at once when the join
@@ -124,11 +123,11 @@ local function start(run, plan)
   for _, p in ipairs(plan.p or {}) do
     p.m = p.m or (run.key .. ':m:' .. p.id)
     p.s = p.s or (run.key .. ':s:' .. p.id)
-    p.b = NOW
-    furnish(run, p)
-    local state = ARGV[p.st]
-    p.st = nil
-    call('HSET', run.key, 'p:' .. p.id, cjson.encode(p), 'x:' .. p.id, state)
+    furnish(p)
+    -- The header is text with places left out; reading and writing it for each of many takes long.
+    call('HSET', run.key, 'p:' .. p.id,
+      format('{"m":"%s","s":"%s","b":%.0f,%s', p.m, p.s, NOW, ARGV[p.h]:sub(2)),
+      'x:' .. p.id, ARGV[p.st])
   end
   local width = {}
   for _, j in ipairs(plan.j or {}) do

@@ -1,4 +1,4 @@
-"""A plain fork of a graph: branches of one node each, which one join waits for.
+"""A plain fork of a graph: many branches of one node each, which one join waits for.
 
 Its branches need no look before all have ended, or one has failed: nothing bounds an attempt, no
 error edge leads on, and each ends where it begins. So they share a join, they are numbered in a
@@ -17,15 +17,18 @@ from littleghost.engine.commands import Join
 from littleghost.engine.decide.graph import GraphPlan, Route
 from littleghost.engine.decide.graph_paths import Path, Progress
 from littleghost.engine.opening import advance_id
-from littleghost.engine.replay_many import CLOSE_PIECE, START_PIECE
 
-__all__ = ["CLOSE_PIECE", "START_PIECE", "begin_fan", "fan_join", "fan_path", "fan_running"]
+# From so many branches on. Of fewer, each is looked at when it ends, and told of then.
+MANY_BRANCHES = 32
+
 
 
 def begin_fan(plan: GraphPlan, now: Progress, route: Route, path: Path) -> dict[str, Any] | None:
     """Give the record of a plain fork that begins; None when the fork is none."""
     fork = route.fork
-    if fork is None or now.step + len(route.targets) > plan.max_steps:
+    if fork is None or len(route.targets) < MANY_BRANCHES:
+        return None
+    if now.step + len(route.targets) > plan.max_steps:
         return None
     for target, end in zip(route.targets, fork.ends, strict=True):
         policy = plan.nodes[target].policy

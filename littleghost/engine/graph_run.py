@@ -21,16 +21,10 @@ from littleghost.engine.decide.agent import record_of
 from littleghost.engine.decide.graph import Fork, GraphPlan, Route, choose, error_route
 from littleghost.engine.decide.graph_paths import Path, Progress
 from littleghost.engine.decide.graph_state import text_of
-from littleghost.engine.graph_fan import (
-    CLOSE_PIECE,
-    START_PIECE,
-    begin_fan,
-    fan_join,
-    fan_path,
-    fan_running,
-)
+from littleghost.engine.graph_fan import begin_fan, fan_join, fan_path, fan_running
 from littleghost.engine.graph_view import GraphView
 from littleghost.engine.ports import Collaborators, Lease
+from littleghost.engine.replay_many import CLOSE_PIECE, START_PIECE
 from littleghost.engine.steps import (
     Outcome,
     failed_event,

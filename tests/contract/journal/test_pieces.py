@@ -1,0 +1,121 @@
+"""Members of a join that are started piece by piece keep to its width, and wake it once."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import redis
+
+from littleghost.engine import commands as c
+from littleghost.engine.opening import advance_id
+from littleghost.journal.store import RedisJournal
+from tests.support.direct import QUEUE, begin, journal_of, take
+
+pytestmark = pytest.mark.redis
+MEMBERS = ("0.0", "0.1", "0.2", "0.3", "0.4")
+
+
+def piece(first: int, last: int, width: int, *, fail_fast: bool = False) -> c.Start:
+    return c.Start(
+        participants=[
+            c.ParticipantSpec(
+                id=pid, assembly="m:A", kind="agent", label="a", state={}, parent="0", join="0-j0"
+            )
+            for pid in MEMBERS[first:last]
+        ],
+        tasks=[
+            c.TaskSpec(id=f"{pid}-t0", kind="turn", participant=pid, queue=QUEUE, gate="0-j0")
+            for pid in MEMBERS[first:last]
+        ],
+        joins=[
+            c.Join(
+                id="0-j0",
+                participant="0",
+                members=MEMBERS,
+                width=width,
+                then=advance_id("0"),
+                fail_fast=fail_fast,
+                begun=first,
+                at_once=True,
+            )
+        ],
+    )
+
+
+def opened(client: redis.Redis, start: c.Start, wake: bool = True) -> RedisJournal:
+    """Begin a run whose coordinator starts a piece."""
+    journal = journal_of(client)
+    begin(journal, "00-1")
+    advance = c.TaskSpec(id="0-a", kind="advance", participant="0", queue=QUEUE)
+    journal.commit(take(journal, "00-1"), [c.Start(tasks=[advance])])
+    more: list[c.Command] = [c.Wake(0.0)] if wake else []
+    journal.commit(take(journal, "00-1", "0-a"), [start, *more])
+    return journal
+
+
+def ready(client: redis.Redis) -> list[str]:
+    names = [str(name).partition("|")[2] for name in client.zrange("lg:{00}:ready", 0, -1)]
+    return sorted(names)
+
+
+def end(journal: RedisJournal, pid: str, *, well: bool = True) -> None:
+    lease = take(journal, "00-1", f"{pid}-t0")
+    output = {"output": pid}
+    journal.commit(lease, [c.Complete(output) if well else c.Fail({"code": "x"})])
+
+
+def test_a_wake_at_once_needs_no_timer(client: redis.Redis) -> None:
+    opened(client, piece(0, 2, 9))
+    assert ready(client) == ["0-a", "0.0-t0", "0.1-t0"]
+    assert client.zcard("lg:{00}:timers") == 0
+
+
+def test_no_more_are_ready_than_the_width_however_they_are_started(client: redis.Redis) -> None:
+    journal = opened(client, piece(0, 2, 3))
+    assert ready(client) == ["0-a", "0.0-t0", "0.1-t0"]
+    end(journal, "0.0")
+    journal.commit(take(journal, "00-1", "0-a"), [piece(2, 5, 3)])
+    assert ready(client) == ["0.1-t0", "0.2-t0", "0.3-t0"]
+    end(journal, "0.2")
+    assert ready(client) == ["0.1-t0", "0.3-t0", "0.4-t0"]
+
+
+def test_results_come_as_they_end_and_the_last_one_wakes(client: redis.Redis) -> None:
+    journal = opened(client, piece(0, 2, 9))
+    end(journal, "0.1")
+    lease = take(journal, "00-1", "0-a")
+    assert [item["p"] for item in lease.records if isinstance(item, dict)] == ["0.1"]
+    journal.commit(lease, [piece(2, 5, 9)])
+    for pid in ("0.4", "0.0", "0.2"):
+        end(journal, pid)
+        assert "0-a" not in ready(client)
+    end(journal, "0.3")
+    assert ready(client) == ["0-a"]
+    lease = take(journal, "00-1", "0-a")
+    given = [item["p"] for item in lease.records if isinstance(item, dict)]
+    assert given == ["0.1", "0.4", "0.0", "0.2", "0.3"]
+    assert client.keys("lg:{00}:r:00-1:j:*") == client.keys("lg:{00}:r:00-1:o:*") == []
+
+
+def test_nothing_is_delivered_once_a_failure_has_ended_it(client: redis.Redis) -> None:
+    journal = opened(client, piece(0, 3, 9, fail_fast=True), wake=False)
+    end(journal, "0.0")
+    end(journal, "0.1", well=False)
+    end(journal, "0.2")
+    lease = take(journal, "00-1", "0-a")
+    given = [item for item in lease.records if isinstance(item, dict)]
+    assert [(item["p"], "x" in item) for item in given] == [("0.0", False), ("0.1", True)]
+    kept = client.hget("lg:{00}:r:00-1:r", "0.2")
+    assert json.loads(str(kept))["r"] == {"output": "0.2"}, "results still tell of it"
+
+
+def test_what_is_started_after_a_failure_is_ready_to_be_stopped(client: redis.Redis) -> None:
+    journal = opened(client, piece(0, 3, 1, fail_fast=True))
+    lease = take(journal, "00-1", "0-a")
+    end(journal, "0.0", well=False)
+    journal.commit(lease, [piece(3, 5, 1, fail_fast=True)])
+    lease = take(journal, "00-1", "0-a")
+    journal.commit(lease, [c.CancelParticipants(MEMBERS[1:])])
+    assert ready(client) == []
+    assert client.keys("lg:{00}:r:00-1:q:*") == []

@@ -24,8 +24,9 @@ from littleghost.engine.decide.graph_state import text_of
 from littleghost.engine.graph_fan import begin_fan, fan_join, fan_path, fan_running
 from littleghost.engine.graph_view import GraphView
 from littleghost.engine.ports import Collaborators, Lease
-from littleghost.engine.replay_many import CLOSE_PIECE, START_PIECE
 from littleghost.engine.steps import (
+    CLOSE_PIECE,
+    START_PIECE,
     Outcome,
     failed_event,
     late_commands,
@@ -226,10 +227,15 @@ class GraphRun:
     def _keep_fork(self) -> None:
         """Start the branches that may start, and join when all have ended."""
         fork, now = self._fork(), self._now
-        for path in now.branches:
-            running = sum(branch.status == "running" for branch in now.branches)
-            if path.status == "waiting" and running < fork.width:
+        free = fork.width - sum(path.status == "running" for path in now.branches)
+        waiting = [path for path in now.branches if path.status == "waiting"]
+        for path in waiting[:START_PIECE]:
+            if free > 0:
                 self._start(path)
+                free -= path.status == "running"
+        if free > 0 and len(waiting) > START_PIECE:
+            self._wakes.append(0.0)
+            return
         statuses = {path.status for path in now.branches}
         if "running" in statuses:
             return

@@ -14,12 +14,8 @@ from littleghost.engine.commands import CancelParticipants, Command, Join, Start
 from littleghost.engine.opening import advance_id
 from littleghost.engine.ports import Collaborators, Lease
 from littleghost.engine.replay_steps import StepRequest, not_needed, start_request, stopped
-from littleghost.engine.steps import Children, failed_event
+from littleghost.engine.steps import CLOSE_PIECE, START_PIECE, Children, failed_event
 from littleghost.failure import Failure
-
-# How many children one commit starts, and how many it tells the end of. Starting one takes Redis
-# about 25 µs, telling of one 5 µs; 20 ms are the most that anybody should wait.
-START_PIECE, CLOSE_PIECE = 250, 1000
 
 
 class ManySteps:

@@ -15,7 +15,14 @@ from typing import Any
 
 from littleghost.engine.commands import CancelParticipants, Command, Emit
 from littleghost.engine.ports import Collaborators, Lease
-from littleghost.engine.steps import Children, Outcome, failed_event, open_step, outcome_of
+from littleghost.engine.steps import (
+    START_PIECE,
+    Children,
+    Outcome,
+    failed_event,
+    open_step,
+    outcome_of,
+)
 from littleghost.errors import AssemblyError
 from littleghost.failure import Failure
 from littleghost.json_values import dumps
@@ -123,10 +130,12 @@ class OpenSteps:
                 if one is not None and one.status == "again":
                     self._try_again(number, one)
                     active += 1
-            for number, one in enumerate(outcomes):
-                if one is None and active < self._width:
-                    self._start(number)
-                    active += 1
+            unstarted = [number for number, one in enumerate(outcomes) if one is None]
+            for number in unstarted[: min(START_PIECE, max(0, self._width - active))]:
+                self._start(number)
+                active += 1
+            if active < self._width and len(unstarted) > START_PIECE:
+                self._wake_in(0.0)
             if active:
                 waits = [one.wake_s for one in outcomes if one and one.wake_s is not None]
                 self._wake_in(*waits)

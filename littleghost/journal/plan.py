@@ -111,6 +111,8 @@ class Plan:
             "h": self.payload(dumps(header)),
             "st": self.payload(dumps(spec.state)),
         }
+        if spec.parent is not None:
+            found["up"] = spec.parent
         if spec.records:
             found["i"] = [self.payload(record) for record in spec.records]
         if spec.working:

@@ -10,7 +10,7 @@ import pytest
 
 from littleghost import Edge, Graph, Node
 from littleghost.engine.graph_fan import MANY_BRANCHES
-from littleghost.engine.replay_many import START_PIECE
+from littleghost.engine.steps import START_PIECE
 from littleghost.errors import InvalidRequestError
 from littleghost.providers.scripted import Reply
 from tests.integration.scripted import kinds, make_agent

@@ -92,7 +92,9 @@ elseif plan.f then
   if task.p == '0' then
     finish(run, plan.f[1], ARGV[plan.f[2]])
   else
-    cancel_participants(run, { task.p })
+    -- An agent's turn has nothing beside it: its calls are done. One that ever started participants
+    -- may have some below it.
+    if task.k ~= 'turn' or get(run, 'b:' .. task.p) then cancel_participants(run, { task.p }) end
     call('HDEL', run.key, 'z:' .. task.p)
     settle(run, task.p, part, ARGV[plan.f[2]], true)
   end

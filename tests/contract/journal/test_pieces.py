@@ -119,3 +119,31 @@ def test_what_is_started_after_a_failure_is_ready_to_be_stopped(client: redis.Re
     journal.commit(lease, [c.CancelParticipants(MEMBERS[1:])])
     assert ready(client) == []
     assert client.keys("lg:{00}:r:00-1:q:*") == []
+
+
+def whole_reads(client: redis.Redis) -> int:
+    return int(client.info("commandstats").get("cmdstat_hgetall", {}).get("calls", 0))
+
+
+def child(pid: str, parent: str) -> c.Start:
+    spec = c.ParticipantSpec(id=pid, assembly="m:A", kind="agent", label="a", state={}, parent=parent)
+    task = c.TaskSpec(id=f"{pid}-t0", kind="turn", participant=pid, queue=QUEUE)
+    return c.Start(participants=[spec], tasks=[task])
+
+
+def test_a_failing_turn_does_not_read_the_whole_run(client: redis.Redis) -> None:
+    journal = opened(client, piece(0, 5, 9))
+    lease = take(journal, "00-1", "0.1-t0")
+    before = whole_reads(client)
+    journal.commit(lease, [c.Fail({"code": "x"})])
+    assert whole_reads(client) == before
+    assert client.hget("lg:{00}:r:00-1", "z:0.1").endswith(",failed")
+
+
+def test_a_failing_turn_stops_what_was_started_below_it(client: redis.Redis) -> None:
+    journal = opened(client, piece(0, 2, 9))
+    turns = [c.TaskSpec(id="0.0-t1", kind="turn", participant="0.0", queue=QUEUE)]
+    journal.commit(take(journal, "00-1", "0.0-t0"), [child("0.0.7", "0.0"), c.Start(tasks=turns)])
+    assert "0.0.7-t0" in ready(client)
+    journal.commit(take(journal, "00-1", "0.0-t1"), [c.Fail({"code": "x"})])
+    assert ready(client) == ["0-a", "0.1-t0"]

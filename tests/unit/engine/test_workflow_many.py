@@ -9,7 +9,7 @@ import pytest
 from littleghost import Workflow
 from littleghost.engine import commands as c
 from littleghost.engine.replay import MAX_OPERATIONS, MAX_VALUES
-from littleghost.engine.replay_many import CLOSE_PIECE, START_PIECE
+from littleghost.engine.steps import CLOSE_PIECE, START_PIECE
 from littleghost.errors import AssemblyLimitError, OverloadedError
 from littleghost.failure import Failure
 from tests.support.cast import Clerk
@@ -96,6 +96,18 @@ def test_a_failure_ends_it_before_the_rest_is_started() -> None:
     assert [item["step_id"] for item in told(found, "assembly_step_stop")] == ["0.3"]
     assert len(told(found, "assembly_step_error")) == START_PIECE - 1
     assert stage.state.get("open") is None
+
+
+def test_bounded_ones_are_started_piece_by_piece_too() -> None:
+    def perform(self: Workflow) -> Any:
+        asked = [self.invoke(Clerk, input=f"say {n}", timeout_s=60) for n in range(COUNT)]
+        return self.parallel(*asked, max_concurrency=COUNT - 10)
+
+    stage = Stage(perform)
+    first = stage.advance()
+    assert (len(started(first)), only(first, c.Wake).delay_s) == (START_PIECE, 0)
+    second = stage.advance()
+    assert (len(started(second)), only(second, c.Wake).delay_s) == (40, 60)
 
 
 def test_settled_ones_are_all_started_whatever_fails() -> None:

@@ -120,7 +120,13 @@ end
 
 -- Record new participants, tasks and joins of a plan. Payloads are arguments, named by index.
 local function start(run, plan)
+  local above = nil
   for _, p in ipairs(plan.p or {}) do
+    -- `b:` says that a participant has others below it.
+    if p.up and p.up ~= above then
+      above = p.up
+      call('HSET', run.key, 'b:' .. above, 1)
+    end
     p.m = p.m or (run.key .. ':m:' .. p.id)
     p.s = p.s or (run.key .. ':s:' .. p.id)
     furnish(p)

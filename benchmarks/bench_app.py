@@ -150,7 +150,9 @@ if os.environ.get("BENCH_KIND") == "celery":
     app.conf.task_ignore_result = True
     if os.environ.get("BENCH_RESULTS"):
         # A chord counts its header in the result backend.
-        app.conf.update(result_backend=os.environ["LITTLEGHOST_REDIS_URL"], task_ignore_result=False)
+        app.conf.update(
+            result_backend=os.environ["LITTLEGHOST_REDIS_URL"], task_ignore_result=False
+        )
 else:
     app = make_app(Settings.from_environment())
 

@@ -115,9 +115,7 @@ def our_rows(rig: Rig, counts: list[int], pool: str, repeat: int) -> list[Row]:
     fan(bench_app.Fan, 10)
     for count in counts:
         for _ in range(repeat if count <= 1000 else 1):
-            rows.append(
-                measure(rig, worker, "workflow", count, lambda: fan(bench_app.Fan, count))
-            )
+            rows.append(measure(rig, worker, "workflow", count, lambda: fan(bench_app.Fan, count)))
         graph = getattr(bench_app, f"Fan{count}Graph", None)
         for _ in range(repeat if graph else 0):
             rows.append(measure(rig, worker, "graph", count, lambda: fan(graph, count)))

@@ -57,7 +57,9 @@ def report(title: str, tasks: int, held: dict[str, int], data: dict[str, int]) -
         f"{whole / useful:.2f}; beyond 1.3 x data: {(whole - 1.3 * useful) / tasks:.0f} B per task"
     )
     for kind in sorted(held, key=lambda kind: -held[kind]):
-        print(f"    {kind:8}{held[kind] / tasks:9.0f} B per task, {data[kind] / tasks:7.0f} of data")
+        print(
+            f"    {kind:8}{held[kind] / tasks:9.0f} B per task, {data[kind] / tasks:7.0f} of data"
+        )
 
 
 def main() -> None:

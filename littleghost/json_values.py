@@ -195,7 +195,10 @@ _DECODER: Final = json.JSONDecoder(parse_float=_finite, parse_constant=_refuse_c
 def copy_json(value: Any) -> Any:
     """Copy JSON data that is known to be such; several times as fast as `copy.deepcopy`."""
     if isinstance(value, dict):
-        return {key: copy_json(item) for key, item in cast("dict[str, Any]", value).items()}
+        return {
+            key: item if isinstance(item, str) else copy_json(item)
+            for key, item in cast("dict[str, Any]", value).items()
+        }
     if isinstance(value, list):
         return [copy_json(item) for item in cast("list[Any]", value)]
     return value

@@ -292,11 +292,14 @@ class Workflow(Assembly, abstract=True):
 
 
 def _read_input(value: Input) -> Message:
-    is_short = type(value) is str and len(value) <= SHORT_TEXT
-    return _read_text(value) if is_short else read_message(value)
+    if type(value) is str and len(value) <= SHORT_TEXT:
+        return _read_text(value)
+    return read_message(value)
 
 
-_read_text = lru_cache(maxsize=MANY_TEXTS)(read_message)
+@lru_cache(maxsize=MANY_TEXTS)
+def _read_text(text: str) -> Message:
+    return read_message(text)
 
 
 def _read_history(value: Iterable[object]) -> tuple[Message, ...]:

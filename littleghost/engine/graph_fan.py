@@ -22,7 +22,6 @@ from littleghost.engine.opening import advance_id
 MANY_BRANCHES = 32
 
 
-
 def begin_fan(plan: GraphPlan, now: Progress, route: Route, path: Path) -> dict[str, Any] | None:
     """Give the record of a plain fork that begins; None when the fork is none."""
     fork = route.fork

@@ -23,7 +23,11 @@ def fork(count: int, leaf: Any, end: Any, **attributes: Any) -> type[Any]:
     """Make a graph of a fork and a join."""
     names = [f"n{number}" for number in range(count)]
     body = {
-        "nodes": {"start": make_agent(lambda request: "go"), **dict.fromkeys(names, leaf), "end": end},
+        "nodes": {
+            "start": make_agent(lambda request: "go"),
+            **dict.fromkeys(names, leaf),
+            "end": end,
+        },
         "edges": [Edge("start", names, input=lambda s: s.current), Edge(names, "end")],
         "start": "start",
         "finish": "end",
@@ -67,7 +71,7 @@ def test_a_failing_branch_of_many_ends_the_graph() -> None:
     count = MANY_BRANCHES + 8
     run = fork(count, make_agent(moody), make_agent(echo), max_concurrency=2).ask("go")
     assert run.status == "failed"
-    assert run.error is not None and "InvalidRequestError" in str(run.error)
+    assert "InvalidRequestError" in str(run.error)
     told = Counter(kinds(run))
     assert told["assembly_step_error"] == 1
     assert told["assembly_join"] == 0

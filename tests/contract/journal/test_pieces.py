@@ -126,7 +126,9 @@ def whole_reads(client: redis.Redis) -> int:
 
 
 def child(pid: str, parent: str) -> c.Start:
-    spec = c.ParticipantSpec(id=pid, assembly="m:A", kind="agent", label="a", state={}, parent=parent)
+    spec = c.ParticipantSpec(
+        id=pid, assembly="m:A", kind="agent", label="a", state={}, parent=parent
+    )
     task = c.TaskSpec(id=f"{pid}-t0", kind="turn", participant=pid, queue=QUEUE)
     return c.Start(participants=[spec], tasks=[task])
 
@@ -137,7 +139,7 @@ def test_a_failing_turn_does_not_read_the_whole_run(client: redis.Redis) -> None
     before = whole_reads(client)
     journal.commit(lease, [c.Fail({"code": "x"})])
     assert whole_reads(client) == before
-    assert client.hget("lg:{00}:r:00-1", "z:0.1").endswith(",failed")
+    assert str(client.hget("lg:{00}:r:00-1", "z:0.1")).endswith(",failed")
 
 
 def test_a_failing_turn_stops_what_was_started_below_it(client: redis.Redis) -> None:

@@ -12,7 +12,6 @@ import math
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Any, ClassVar, cast
 from uuid import UUID, uuid4
 
@@ -22,7 +21,7 @@ from littleghost.context import Binding
 from littleghost.engine.advance import register_decider
 from littleghost.engine.decide.workflow import VALUE_LIMITS, decide
 from littleghost.engine.replay import Replay, StepFailedError, error_of
-from littleghost.engine.replay_steps import MANY_TEXTS, SHORT_TEXT, Ended, StepRequest
+from littleghost.engine.replay_steps import Ended, StepRequest
 from littleghost.errors import (
     AssemblyError,
     CleanupError,
@@ -30,8 +29,7 @@ from littleghost.errors import (
     InvocationError,
     ProtocolError,
 )
-from littleghost.invocation import clean_message, read_message
-from littleghost.invoked import Invoked, Settled, StepResult, settled
+from littleghost.invoked import Invoked, Settled, StepResult, read_history, read_input, settled
 from littleghost.json_values import check_json_mapping, clean_text, to_json_value
 from littleghost.messages import Message
 from littleghost.policy import StepPolicy
@@ -157,23 +155,24 @@ class Workflow(Assembly, abstract=True):
                 retry_on=retry_on,
                 retry_delay_s=retry_delay_s,
             )
-        if context is not None:
-            passed: Mapping[str, Any] = check_json_mapping(context, "context")
-        else:
-            if self._passed is None:
-                self._passed = check_json_mapping(self.context, "context")
-            passed = self._passed
         request = StepRequest(
             assembly=assembly,
             registered=registry.name_of(assembly),
             name=label,
-            message=self.input if input is None else _read_input(input),
-            history=self._history if history is None else _read_history(history),
-            context=passed,
+            message=self.input if input is None else read_input(input),
+            history=self._history if history is None else read_history(history),
+            context=self._pass_on(context),
             settings=None if settings is None else check_json_mapping(settings, "settings"),
             policy=policy,
         )
         return Invoked(self, request)
+
+    def _pass_on(self, context: Mapping[str, Any] | None) -> Mapping[str, Any]:
+        if context is not None:
+            return check_json_mapping(context, "context")
+        if self._passed is None:
+            self._passed = check_json_mapping(self.context, "context")
+        return self._passed
 
     def await_step(self, invoked: Invoked) -> Ended:
         """Give how a child ended; starts it when nobody has yet."""
@@ -289,23 +288,6 @@ class Workflow(Assembly, abstract=True):
         if self._replay is None:
             raise AssemblyError(f"{self._named}: {what} works inside of perform only")
         return self._replay
-
-
-def _read_input(value: Input) -> Message:
-    if type(value) is str and len(value) <= SHORT_TEXT:
-        return _read_text(value)
-    return read_message(value)
-
-
-@lru_cache(maxsize=MANY_TEXTS)
-def _read_text(text: str) -> Message:
-    return read_message(text)
-
-
-def _read_history(value: Iterable[object]) -> tuple[Message, ...]:
-    if isinstance(value, str | bytes | Mapping):
-        raise InvocationError("history must be a list of messages", field="history")
-    return tuple(clean_message(Message.from_json(item), "history") for item in value)
 
 
 register_decider("workflow", decide)

@@ -4,8 +4,8 @@ Its branches need no look before all have ended, or one has failed: nothing boun
 error edge leads on, and each ends where it begins. So they share a join, they are numbered in a
 row, and only their number is kept; they are started and told of in pieces, see `replay_many`.
 
-JSON in the graph's record: `{"number": of the first participant, "step": of the first node, "begun":
-how many were started, "closed": how many ends were told, "before": what led to them}`.
+JSON in the graph's record: `{"number": of the first participant, "step": of the first node,
+"begun": how many were started, "closed": how many ends were told, "before": what led to them}`.
 """
 
 from __future__ import annotations

@@ -42,7 +42,8 @@ class Stage:
             run_id="r", task_id="0-a", kind="advance", participant="0", queue="turns", attempt=1,
             lost=0, failures=0, idempotent=False, payload={}, assembly="x", root_assembly="x",
             participant_kind="workflow", state=self.state, memory=self.memory, left_s=None,
-            working={}, fingerprint="", lane="", base=0, now_ms=self.now_ms, header={"n": "play"}, awaited=None,
+            working={}, fingerprint="", lane="", base=0, now_ms=self.now_ms, header={"n": "play"},
+            awaited=None,
         )  # fmt: skip
         env: Any = Env()
         found = decide(lease, self.assembly, env)

@@ -97,12 +97,12 @@ class Leaf(Agent):
 
 
 class Fan(Workflow):
-    """`fan N`: N children at once."""
+    """`fan N`: N children at once; `fan N W`: W of them at once."""
 
     def perform(self) -> int:
-        count = int(self.input.text.split()[1])
+        count, *width = map(int, self.input.text.split()[1:])
         children = [self.invoke(Leaf, input="leaf 0") for _ in range(count)]
-        return len(self.parallel(*children, max_concurrency=count))
+        return len(self.parallel(*children, max_concurrency=(width or [count])[0]))
 
 
 class Line(Workflow):

@@ -99,9 +99,9 @@ def chord_rows(rig: Rig, counts: list[int], pool: str, repeat: int) -> list[Row]
     return rows
 
 
-def fan_of(rig: Rig, assembly: type[Assembly]) -> Fan:
+def fan_of(rig: Rig, assembly: type[Assembly], width: str = "") -> Fan:
     def fan(count: int) -> None:
-        run = assembly.enqueue(f"fan {count}")
+        run = assembly.enqueue(f"fan {count} {width}")
         key, _ = rig.runtime.journal.place(run.id)
         # One small command each time: the chord is waited for without any.
         wait_until(lambda: rig.runtime.client.hget(key, "ended"))
@@ -117,6 +117,7 @@ def our_rows(rig: Rig, counts: list[int], pool: str, repeat: int) -> list[Row]:
     workflow(10)
     for count in counts:
         rows += measure(rig, worker, "workflow", count, workflow, repeat)
+        rows += measure(rig, worker, "16 at once", count, fan_of(rig, bench_app.Fan, "16"), repeat)
         graph = getattr(bench_app, f"Fan{count}Graph", None)
         if graph is not None:
             rows += measure(rig, worker, "graph", count, fan_of(rig, graph), repeat)
@@ -126,6 +127,9 @@ def our_rows(rig: Rig, counts: list[int], pool: str, repeat: int) -> list[Row]:
 
 
 def report(rows: list[Row]) -> None:
+    print(
+        "All children may run at once, but in the rows `16 at once`, whose tasks need no message."
+    )
     print(
         f"{'':14}{'children':>9}{'wall s':>9}{'ms/child':>9}{'CPU ms':>9}{'Redis ms':>9}"
         f"{'over chord':>11}  longest in Redis"

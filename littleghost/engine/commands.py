@@ -122,6 +122,7 @@ class Join:
             exists since the first piece, and keeps to its width.
         at_once: Whether the members are participants whose results go to the list as they come, in
             whatever order.
+        starting: How many members are started together with this, when it is `at_once`.
     """
 
     id: str
@@ -133,6 +134,7 @@ class Join:
     keeps: bool = False
     begun: int = 0
     at_once: bool = False
+    starting: int = 0
 
 
 @dataclass(frozen=True, slots=True)

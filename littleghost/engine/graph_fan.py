@@ -17,6 +17,7 @@ from littleghost.engine.commands import Join
 from littleghost.engine.decide.graph import GraphPlan, Route
 from littleghost.engine.decide.graph_paths import Path, Progress
 from littleghost.engine.opening import advance_id
+from littleghost.engine.steps import START_PIECE
 
 # From so many branches on. Of fewer, each is looked at when it ends, and told of then.
 MANY_BRANCHES = 32
@@ -69,6 +70,7 @@ def fan_join(participant: str, now: Progress, route: Route) -> Join:
         fail_fast=True,
         begun=fan["begun"],
         at_once=True,
+        starting=min(START_PIECE, len(route.targets) - fan["begun"]),
     )
 
 

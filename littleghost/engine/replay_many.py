@@ -94,6 +94,7 @@ class ManySteps:
             fail_fast=not self._settle,
             begun=first,
             at_once=True,
+            starting=opened["begun"] - first,
         )
         self.commands.append(Start(joins=[join]))
 

@@ -69,8 +69,8 @@ class Plan:
             self.list("p").append(self._participant_header(participant))
         for join in joins:
             if join.begun:
-                left = len(join.members) - join.begun
-                self.list("j").append({"id": join.id, "w": join.width, "n": left})
+                left = len(join.members) - join.begun - join.starting
+                self.list("j").append({"id": join.id, "n": left})
                 continue
             self.list("j").append(
                 {
@@ -81,7 +81,7 @@ class Plan:
                     "t": join.then,
                     **({"f": True} if join.fail_fast else {}),
                     **({"keep": True} if join.keeps else {}),
-                    **({"d": True} if join.at_once else {}),
+                    **({"d": True, "s": join.starting} if join.at_once else {}),
                 }
             )
         for task in tasks:

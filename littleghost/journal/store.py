@@ -159,6 +159,8 @@ class RedisJournal:
             )
         if answer[0] != "ok":
             return None
+        if len(answer) > 3:
+            self.publish(ready_tasks(answer[3]))
         return self._lease(run_id, answer[2], memory, int(answer[1]))
 
     def commit(

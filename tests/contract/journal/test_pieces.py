@@ -14,30 +14,39 @@ from tests.support.direct import QUEUE, begin, journal_of, take
 
 pytestmark = pytest.mark.redis
 MEMBERS = ("0.0", "0.1", "0.2", "0.3", "0.4")
+MANY = tuple(f"0.{number}" for number in range(100))
 
 
-def piece(first: int, last: int, width: int, *, fail_fast: bool = False) -> c.Start:
+def piece(
+    first: int,
+    last: int,
+    width: int,
+    *,
+    fail_fast: bool = False,
+    members: tuple[str, ...] = MEMBERS,
+) -> c.Start:
     return c.Start(
         participants=[
             c.ParticipantSpec(
                 id=pid, assembly="m:A", kind="agent", label="a", state={}, parent="0", join="0-j0"
             )
-            for pid in MEMBERS[first:last]
+            for pid in members[first:last]
         ],
         tasks=[
             c.TaskSpec(id=f"{pid}-t0", kind="turn", participant=pid, queue=QUEUE, gate="0-j0")
-            for pid in MEMBERS[first:last]
+            for pid in members[first:last]
         ],
         joins=[
             c.Join(
                 id="0-j0",
                 participant="0",
-                members=MEMBERS,
+                members=members,
                 width=width,
                 then=advance_id("0"),
                 fail_fast=fail_fast,
                 begun=first,
                 at_once=True,
+                starting=last - first,
             )
         ],
     )
@@ -79,6 +88,40 @@ def test_no_more_are_ready_than_the_width_however_they_are_started(client: redis
     assert ready(client) == ["0.1-t0", "0.2-t0", "0.3-t0"]
     end(journal, "0.2")
     assert ready(client) == ["0.1-t0", "0.3-t0", "0.4-t0"]
+
+
+def turns(client: redis.Redis) -> int:
+    """How many members are ready."""
+    return sum(name != "0-a" for name in ready(client))
+
+
+def test_of_many_some_are_ready_and_each_claim_lets_more_go(client: redis.Redis) -> None:
+    journal = opened(client, piece(0, 90, 100, members=MANY))
+    assert turns(client) == 64
+    lease = take(journal, "00-1", "0.0-t0")
+    assert turns(client) == 63 + 2
+    following = journal.commit(lease, [c.Complete({"output": "a"})], serves=[QUEUE]).lease
+    assert following is not None, "the next one is done in place"
+    assert following.task_id == "0.66-t0"
+    assert turns(client) == 65
+
+    advance = take(journal, "00-1", "0-a")
+    journal.commit(advance, [piece(90, 100, 100, members=MANY)])
+    assert turns(client) == 65 + 8, "the new ones are let go by claims of theirs"
+    for number in range(1, 14):
+        take(journal, "00-1", f"0.{number}-t0")
+    assert client.exists("lg:{00}:r:00-1:q:0-j0") == 0, "everybody has been let go"
+
+
+def test_claims_let_no_more_go_than_the_width(client: redis.Redis) -> None:
+    journal = opened(client, piece(0, 90, 65, members=MANY))
+    take(journal, "00-1", "0.0-t0")
+    assert turns(client) == 63 + 1
+    take(journal, "00-1", "0.1-t0")
+    assert turns(client) == 63
+    end_of = take(journal, "00-1", "0.2-t0")
+    journal.commit(end_of, [c.Complete({"output": "a"})])
+    assert turns(client) == 63
 
 
 def test_results_come_as_they_end_and_the_last_one_wakes(client: redis.Redis) -> None:

@@ -110,19 +110,35 @@ local function cancel_participants(run, pids)
   if is_free then next_exclusive(run) end
 end
 
--- How many more of a join's members may be ready, when they are started piece by piece and `left` of
--- them have not been started yet; all when nothing waits for them any more.
-local function free_width(run, jid, width, left)
-  local open = call('SCARD', run.key .. ':j:' .. jid)
-  if open == 0 then return nil end
-  return math.max(0, width - (open - left - call('LLEN', run.key .. ':q:' .. jid)))
+-- Many members are not all made ready at once, whatever the width. Some are; each that is claimed
+-- from a message lets two more go, so that all idle workers soon have one. A worker that is done with
+-- its own goes on with the next in place, and no message is sent for that: it costs more than a short
+-- task. `n` is how many members have not been started yet, when they are started piece by piece.
+local FIRST, AT_LEAST, PER_CLAIM = 64, 8, 2
+
+local function free_width(run, jid, join)
+  local active = call('SCARD', run.key .. ':j:' .. jid) - join.n - call('LLEN', run.key .. ':q:' .. jid)
+  return math.max(0, join.w - active), active
+end
+
+-- A member of a join was claimed: let more go, if some wait and the width allows.
+local function widen(run, jid)
+  if call('EXISTS', run.key .. ':q:' .. jid) == 0 then return end
+  local raw = get(run, 'j:' .. jid)
+  local join = raw and cjson.decode(raw)
+  if not join or not join.l then return end
+  for _ = 1, math.min(PER_CLAIM, (free_width(run, jid, join))) do
+    local nxt = call('LPOP', run.key .. ':q:' .. jid)
+    local waiting = nxt and task_of(run, nxt)
+    if waiting then make_ready(run, nxt, waiting) end
+  end
 end
 
 -- Record new participants, tasks and joins of a plan. Payloads are arguments, named by index.
 local function start(run, plan)
   local above = nil
   for _, p in ipairs(plan.p or {}) do
-    -- `b:` says that a participant has others below it.
+    -- Field `b:` says that a participant has others below it.
     if p.up and p.up ~= above then
       above = p.up
       call('HSET', run.key, 'b:' .. above, 1)
@@ -135,26 +151,35 @@ local function start(run, plan)
       format('{"m":"%s","s":"%s","b":%.0f,%s', p.m, p.s, NOW, ARGV[p.h]:sub(2)),
       'x:' .. p.id, ARGV[p.st])
   end
-  local width = {}
+  local width, gated = {}, {}
   for _, j in ipairs(plan.j or {}) do
-    if j.n then
-      width[j.id] = free_width(run, j.id, j.w, j.n)
-    else
+    local known = j.n and get(run, 'j:' .. j.id)
+    if known then
+      local join = cjson.decode(known)
+      -- By the count before this piece: its members are not started yet.
+      local free, active = free_width(run, j.id, join)
+      width[j.id] = math.min(free, math.max(AT_LEAST, FIRST - active))
+      join.n, gated[j.id] = j.n, true
+      call('HSET', run.key, 'j:' .. j.id, cjson.encode(join))
+    elseif j.m then
       local one = #j.m == 1 and j.m[1] or nil
       local list = j.d and not one and participant_of(run, j.p).m or nil
       call('HSET', run.key, 'j:' .. j.id,
-        cjson.encode({ t = j.t, p = j.p, one = one, f = j.f, keep = j.keep, l = list }))
+        cjson.encode({ t = j.t, p = j.p, one = one, f = j.f, keep = j.keep, l = list,
+          w = list and j.w, n = list and #j.m - j.s }))
       for i = 1, one and 0 or #j.m, 1000 do
         local last = math.min(i + 999, #j.m)
         call('SADD', run.key .. ':j:' .. j.id, unpack(j.m, i, last))
         if not list then call('RPUSH', run.key .. ':o:' .. j.id, unpack(j.m, i, last)) end
       end
-      width[j.id] = j.w
+      width[j.id] = list and math.min(j.w, FIRST) or j.w
+      gated[j.id] = list and true
     end
   end
   for _, t in ipairs(plan.t or {}) do
     local tid, delay, payload, waits, gate = t.id, t.delay, t.d, t.wait, t.g or t.j
-    t.id, t.delay, t.d, t.wait, t.g = nil, nil, nil, nil, nil
+    t.id, t.delay, t.d, t.wait = nil, nil, nil, nil
+    if not gated[gate] then t.g = nil end
     if payload then call('HSET', run.key, 'd:' .. tid, ARGV[payload]) end
     if delay then
       t.s = 'wait'

@@ -1,6 +1,7 @@
 -- Tasks: ready (a worker may take it), leased (a worker has it), wait (something must happen first).
 -- Header fields: k kind, p participant, q queue, s status, a attempts (the fencing token), w worker,
--- pk the participant it waits for, y wake it again when its worker is done, c child process, z the claim that took it, l times lost, at published (ms), n republished, x exclusive, i idempotent, j join.
+-- pk the participant it waits for, y wake it again when its worker is done, c child process, z the claim that took it, l times lost, at published (ms), n republished, x exclusive, i idempotent, j join,
+-- g the join whose width it waited for.
 -- What this script made ready: {run, tid, task}. It is written by `publish_ready`, at the end of every
 -- script, or leased at once instead.
 local ready = {}

@@ -114,7 +114,7 @@ end
 -- from a message lets two more go, so that all idle workers soon have one. A worker that is done with
 -- its own goes on with the next in place, and no message is sent for that: it costs more than a short
 -- task. `n` is how many members have not been started yet, when they are started piece by piece.
-local FIRST, AT_LEAST, PER_CLAIM = 64, 8, 2
+local FIRST, AT_LEAST, PER_CLAIM = 16, 8, 2
 
 local function free_width(run, jid, join)
   local active = call('SCARD', run.key .. ':j:' .. jid) - join.n - call('LLEN', run.key .. ':q:' .. jid)

@@ -36,10 +36,13 @@ fix: $(VENV)/.ready-dev ## Format and fix what can be fixed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.ready-dev ## Measure the engine against plain Celery, streams, and recovery
+bench: $(VENV)/.ready-dev ## Measure against plain Celery: tasks, streams, recovery, fan-outs, memory
 	$(BIN)/python -m benchmarks.engine
 	$(BIN)/python -m benchmarks.streams
 	$(BIN)/python -m benchmarks.recovery
+	$(BIN)/python -m benchmarks.fanout
+	$(BIN)/python -m benchmarks.replay
+	$(BIN)/python -m benchmarks.memory
 
 clean: ## Remove the virtual environment and caches
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist

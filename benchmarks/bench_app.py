@@ -11,7 +11,7 @@ from pathlib import Path
 
 from celery import Celery
 
-from littleghost import Agent, Limits, models, tool
+from littleghost import Agent, Edge, Graph, Limits, Node, Workflow, models, tool
 from littleghost.celery.app import make_app
 from littleghost.messages import Message, Text, ToolUse
 from littleghost.providers.base import CallControl, ModelEvent, ModelRequest, ModelResponse
@@ -53,7 +53,7 @@ def instant(n: int) -> str:
 class InstantProvider:
     """A model that answers at once and at the same cost, however long the conversation is.
 
-    `chain N`: N turns with one call each, then an answer; `fan N`: N calls at once.
+    `chain N`: N turns with one call each, then an answer; `fan N`: N calls at once; else an answer.
     """
 
     def stream(self, request: ModelRequest, control: CallControl) -> Iterator[ModelEvent]:
@@ -90,6 +90,50 @@ class Bench(Agent):
     limits = Limits(max_turns=None, max_tool_calls=None, max_parallel_calls=10_000)
 
 
+class Leaf(Agent):
+    """A child that answers at once."""
+
+    model = "bench:instant"
+
+
+class Fan(Workflow):
+    """`fan N`: N children at once; `fan N W`: W of them at once."""
+
+    def perform(self) -> int:
+        count, *width = map(int, self.input.text.split()[1:])
+        children = [self.invoke(Leaf, input="leaf 0") for _ in range(count)]
+        return len(self.parallel(*children, max_concurrency=(width or [count])[0]))
+
+
+class Line(Workflow):
+    """`line N`: N children one after the other."""
+
+    def perform(self) -> int:
+        count = int(self.input.text.split()[1])
+        for _ in range(count):
+            self.invoke(Leaf, input="leaf 0").result  # noqa: B018 - reading it waits for it
+        return count
+
+
+def fan_graph(count: int) -> type[Graph]:
+    """Make a graph of a fork of some branches, and what joins them."""
+    branches = [f"n{number}" for number in range(count)]
+    node = Node(Leaf, input=lambda state: "leaf 0")
+    fields = {
+        "__module__": __name__,
+        "nodes": dict.fromkeys(["begin", *branches, "end"], node),
+        "start": "begin",
+        "finish": "end",
+        "edges": [Edge("begin", branches), Edge(branches, "end")],
+        "max_steps": count + 2,
+        "max_concurrency": count,
+    }
+    return type(f"Fan{count}Graph", (Graph,), fields)
+
+
+Fan100Graph, Fan1000Graph = fan_graph(100), fan_graph(1000)
+
+
 class Stream(Agent):
     """Streams from a local server; see memory.py."""
 
@@ -104,6 +148,11 @@ if os.environ.get("BENCH_BASE_URL"):
 if os.environ.get("BENCH_KIND") == "celery":
     app = Celery("bench", broker=os.environ["LITTLEGHOST_REDIS_URL"])
     app.conf.task_ignore_result = True
+    if os.environ.get("BENCH_RESULTS"):
+        # A chord counts its header in the result backend.
+        app.conf.update(
+            result_backend=os.environ["LITTLEGHOST_REDIS_URL"], task_ignore_result=False
+        )
 else:
     app = make_app(Settings.from_environment())
 
@@ -125,3 +174,10 @@ def last(payload: str) -> str:
     if counter is not None:
         counter.add()
     return payload
+
+
+@app.task(name="bench.join")
+def join(results: list[str]) -> int:
+    if counter is not None:
+        counter.add()
+    return len(results)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from importlib import import_module
 from typing import Any, ClassVar, Literal, Protocol, Self
 
@@ -295,6 +296,7 @@ class Assembly:
         return AsyncRunStream(lambda: start_run_async(cls, message, lane, fields))
 
 
+@lru_cache(maxsize=1024)
 def derived_id(name: str) -> str:
     """Make an id of a class name: no trailing kind, words joined by underscores."""
     short = re.sub(r"(Agent|Workflow|Swarm|Graph)$", "", name) or name

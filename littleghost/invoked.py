@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Protocol
 
 from littleghost.engine.replay import error_of
-from littleghost.engine.replay_steps import Ended, StepRequest
-from littleghost.errors import ProtocolError
+from littleghost.engine.replay_steps import MANY_TEXTS, SHORT_TEXT, Ended, StepRequest
+from littleghost.errors import InvocationError, ProtocolError
+from littleghost.invocation import clean_message, read_message
 from littleghost.json_values import dumps
+from littleghost.messages import Message
 
 
 class Owner(Protocol):
@@ -89,3 +93,22 @@ def settled(item: Invoked) -> Settled:
         return Settled(output=item.output)
     except Exception as error:  # noqa: BLE001 - told instead of raised
         return Settled(error=error)
+
+
+def read_input(value: object) -> Message:
+    """Read what a child is asked; short texts are remembered, as each advance reads them again."""
+    if type(value) is str and len(value) <= SHORT_TEXT:
+        return _read_text(value)
+    return read_message(value)
+
+
+@lru_cache(maxsize=MANY_TEXTS)
+def _read_text(text: str) -> Message:
+    return read_message(text)
+
+
+def read_history(value: Iterable[object]) -> tuple[Message, ...]:
+    """Read the messages before it."""
+    if isinstance(value, str | bytes | Mapping):
+        raise InvocationError("history must be a list of messages", field="history")
+    return tuple(clean_message(Message.from_json(item), "history") for item in value)

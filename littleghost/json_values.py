@@ -32,6 +32,7 @@ __all__ = [
     "check_json",
     "check_json_mapping",
     "clean_text",
+    "copy_json",
     "dumps",
     "loads",
     "to_json_value",
@@ -189,3 +190,15 @@ _ENCODER: Final = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":")
 )
 _DECODER: Final = json.JSONDecoder(parse_float=_finite, parse_constant=_refuse_constant)
+
+
+def copy_json(value: Any) -> Any:
+    """Copy JSON data that is known to be such; several times as fast as `copy.deepcopy`."""
+    if isinstance(value, dict):
+        return {
+            key: item if isinstance(item, str) else copy_json(item)
+            for key, item in cast("dict[str, Any]", value).items()
+        }
+    if isinstance(value, list):
+        return [copy_json(item) for item in cast("list[Any]", value)]
+    return value

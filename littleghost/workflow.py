@@ -30,8 +30,7 @@ from littleghost.errors import (
     InvocationError,
     ProtocolError,
 )
-from littleghost.invocation import clean_message, read_message
-from littleghost.invoked import Invoked, Settled, StepResult, settled
+from littleghost.invoked import Invoked, Settled, StepResult, read_history, read_input, settled
 from littleghost.json_values import check_json_mapping, clean_text, to_json_value
 from littleghost.messages import Message
 from littleghost.policy import StepPolicy
@@ -42,6 +41,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Invoked", "Settled", "StepFailedError", "StepResult", "Workflow"]
 _MAX_NAME = 256
+_UNBOUNDED = StepPolicy()
+_NO_BOUNDS = {"timeout_s": None, "retries": 0, "retry_on": (), "retry_delay_s": 0.0}
 
 
 class Workflow(Assembly, abstract=True):
@@ -57,6 +58,8 @@ class Workflow(Assembly, abstract=True):
         """Make the instance that one advance works with; applications never call this."""
         super().__init__(binding)
         self._messages: Sequence[Message] = ()
+        self._history: tuple[Message, ...] = ()
+        self._passed: Mapping[str, Any] | None = None
 
     @classmethod
     def to_builder(cls) -> WorkflowBuilder:
@@ -89,7 +92,7 @@ class Workflow(Assembly, abstract=True):
         Raises:
             ProtocolError: It returned a child of another workflow.
         """
-        self._replay, self._messages = replay, messages
+        self._replay, self._messages, self._history = replay, messages, tuple(messages[:-1])
         returned: object = self.perform()
         if not isinstance(returned, Invoked):
             return returned
@@ -109,7 +112,7 @@ class Workflow(Assembly, abstract=True):
     @property
     def history(self) -> tuple[Message, ...]:
         """The messages before it."""
-        return tuple(self._messages[:-1])
+        return self._history
 
     @property
     def context(self) -> Mapping[str, Any]:
@@ -156,24 +159,36 @@ class Workflow(Assembly, abstract=True):
         label: object = name or assembly.id()
         if not isinstance(label, str) or len(label) > _MAX_NAME or clean_text(label) != label:
             raise DefinitionError(f"{self._named}: invoke got name={label!r:.80}; use a short text")
-        policy = StepPolicy.read(
-            f"{self._named}: invoke of {label!r}",
-            timeout_s=timeout_s,
-            retries=retries,
-            retry_on=retry_on,
-            retry_delay_s=retry_delay_s,
-        )
+        bounds = {
+            "timeout_s": timeout_s,
+            "retries": retries,
+            "retry_on": retry_on,
+            "retry_delay_s": retry_delay_s,
+        }
         request = StepRequest(
             assembly=assembly,
             registered=registry.name_of(assembly),
             name=label,
-            message=self.input if input is None else read_message(input),
-            history=self.history if history is None else _read_history(history),
-            context=check_json_mapping(self.context if context is None else context, "context"),
+            message=self.input if input is None else read_input(input),
+            history=self._history if history is None else read_history(history),
+            context=self._pass_on(context),
             settings=None if settings is None else check_json_mapping(settings, "settings"),
-            policy=policy,
+            policy=self._policy(label, bounds),
         )
         return Invoked(self, request)
+
+    def _policy(self, label: str, bounds: Mapping[str, Any]) -> StepPolicy:
+        # Each advance makes all of them again, so what is usual is made quickly.
+        if bounds == _NO_BOUNDS:
+            return _UNBOUNDED
+        return StepPolicy.read(f"{self._named}: invoke of {label!r}", **bounds)
+
+    def _pass_on(self, context: Mapping[str, Any] | None) -> Mapping[str, Any]:
+        if context is not None:
+            return check_json_mapping(context, "context")
+        if self._passed is None:
+            self._passed = check_json_mapping(self.context, "context")
+        return self._passed
 
     def await_step(self, invoked: Invoked) -> Ended:
         """Give how a child ended; starts it when nobody has yet."""
@@ -224,11 +239,13 @@ class Workflow(Assembly, abstract=True):
                 f"{self._named}: max_concurrency is {width!r}; use 1 or more",
                 field="max_concurrency",
             )
-        for number, item in enumerate(invocations):
+        seen: set[Invoked] = set()
+        for item in invocations:
             if not isinstance(item, Invoked) or item.owner is not self:
                 raise InvocationError(f"{self._named}: parallel got {item!r}; use self.invoke(…)")
-            if item.ended is not None or item in invocations[:number]:
+            if item.ended is not None or item in seen:
                 raise InvocationError(f"{self._named}: {item!r} was read or given already")
+            seen.add(item)
 
     def step(self, function: Callable[..., Any], *args: Any, name: str = "") -> Any:
         """Call a function and record what it gives; it may act on the outside.
@@ -312,12 +329,6 @@ class Workflow(Assembly, abstract=True):
         if self._replay is None:
             raise AssemblyError(f"{self._named}: {what} works inside of perform only")
         return self._replay
-
-
-def _read_history(value: Iterable[object]) -> tuple[Message, ...]:
-    if isinstance(value, str | bytes | Mapping):
-        raise InvocationError("history must be a list of messages", field="history")
-    return tuple(clean_message(Message.from_json(item), "history") for item in value)
 
 
 register_decider("workflow", decide)

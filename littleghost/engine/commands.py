@@ -138,6 +138,11 @@ class Join:
         then: The waiting task that becomes ready.
         fail_fast: Whether a member that failed is enough to go on.
         keeps: Whether results stay with their members instead of going to the participant's list.
+        begun: How many members were started before, when they are started piece by piece; the join
+            exists since the first piece, and keeps to its width.
+        at_once: Whether the members are participants whose results go to the list as they come, in
+            whatever order.
+        starting: How many members are started together with this, when it is `at_once`.
     """
 
     id: str
@@ -147,6 +152,9 @@ class Join:
     then: str
     fail_fast: bool = False
     keeps: bool = False
+    begun: int = 0
+    at_once: bool = False
+    starting: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +298,7 @@ class AwaitSignal:
 
 @dataclass(frozen=True, slots=True)
 class Wake:
-    """Wake the coordinator after a while, whatever happens before."""
+    """Wake the coordinator after a while, whatever happens before; 0 is at once."""
 
     delay_s: float
 

@@ -14,15 +14,19 @@ from littleghost.engine.commands import (
     Fail,
     SetState,
     SetText,
+    Start,
     Wake,
 )
 from littleghost.engine.decide.agent import record_of
 from littleghost.engine.decide.graph import Fork, GraphPlan, Route, choose, error_route
 from littleghost.engine.decide.graph_paths import Path, Progress
 from littleghost.engine.decide.graph_state import text_of
+from littleghost.engine.graph_fan import begin_fan, fan_join, fan_path, fan_running
 from littleghost.engine.graph_view import GraphView
 from littleghost.engine.ports import Collaborators, Lease
 from littleghost.engine.steps import (
+    CLOSE_PIECE,
+    START_PIECE,
     Outcome,
     Told,
     late_commands,
@@ -71,7 +75,9 @@ class GraphRun:
             outcomes = self._look()
             for path, outcome in outcomes:
                 self._move(path, outcome)
-            if self._now.fork is not None:
+            if self._now.fan is not None:
+                self._keep_fan()
+            elif self._now.fork is not None:
                 self._keep_fork()
             elif self._now.main.status == "waiting":
                 self._start(self._now.main)
@@ -86,12 +92,15 @@ class GraphRun:
     def _stopped(self) -> list[Command]:
         """Cancel what still runs of a fork, as far as it was recorded to run."""
         before = Progress.from_json(self._lease.state).open_paths() if self._lease.state else []
-        running = tuple(
+        running = [
             path.pids[-1]
             for path in before
             if path.status == "running" and path.pids[-1] not in self._children
-        )
-        return [CancelParticipants(running)] if running else []
+        ]
+        if self._lease.state:
+            recorded = Progress.from_json(self._lease.state)
+            running += fan_running(self._lease.participant, recorded, self._children)
+        return [CancelParticipants(tuple(running))] if running else []
 
     def _look(self) -> list[tuple[Path, Outcome]]:
         """See what became of every running node, and tell of those that ended."""
@@ -186,6 +195,9 @@ class GraphRun:
         path.status = "ended"
         self._now.fork = [path.node, index]
         self._now.branches = []
+        self._now.fan = begin_fan(self._plan, self._now, route, path)
+        if self._now.fan is not None:
+            return
         for place, target in enumerate(route.targets):
             branch = Path(node=target, branch=target)
             branch.come_to(target, ["route", path.node, index, place], [path.given()])
@@ -204,16 +216,73 @@ class GraphRun:
     def _keep_fork(self) -> None:
         """Start the branches that may start, and join when all have ended."""
         fork, now = self._fork(), self._now
-        for path in now.branches:
-            running = sum(branch.status == "running" for branch in now.branches)
-            if path.status == "waiting" and running < fork.width:
+        free = fork.width - sum(path.status == "running" for path in now.branches)
+        waiting = [path for path in now.branches if path.status == "waiting"]
+        for path in waiting[:START_PIECE]:
+            if free > 0:
                 self._start(path)
+                free -= path.status == "running"
+        if free > 0 and len(waiting) > START_PIECE:
+            self._wakes.append(0.0)
+            return
         statuses = {path.status for path in now.branches}
         if "running" in statuses:
             return
         if statuses != {"ended"}:
             raise self._limit()
         self._join(fork)
+
+    def _keep_fan(self) -> None:
+        """Start the next piece of a plain fork, or tell of the next piece and join."""
+        fan, now, owner = self._now.fan or {}, self._now, self._lease.participant
+        source, index = now.fork or ["", 0]
+        route = self._plan.routes[source][index]
+        failed = self._tell_fan_failures(route)
+        if failed is not None:
+            raise _EndedError(failed)
+        count, begun = len(route.targets), fan["begun"]
+        if begun < count:
+            join = fan_join(owner, now, route)
+            for place in range(begun, min(begun + START_PIECE, count)):
+                self._start(fan_path(owner, now, route, place), join=join.id)
+                fan["begun"] += 1
+            self._moves.append(Start(joins=[join]))
+            if fan["begun"] < count:
+                self._wakes.append(0.0)
+            return
+        if fan_running(owner, now, self._children):
+            return
+        last = min(fan["closed"] + CLOSE_PIECE, count)
+        for place in range(fan["closed"], last):
+            path = fan_path(owner, now, route, place)
+            self._told.append(self._step(path).stopped(path.pids, self._children))
+        fan["closed"] = last
+        if last < count:
+            self._wakes.append(0.0)
+            return
+        now.branches = [fan_path(owner, now, route, place) for place in range(count)]
+        for path in now.branches:
+            path.results[path.node] = [path.pids[-1], path.step_id]
+        now.fan = None
+        self._join(self._fork())
+
+    def _tell_fan_failures(self, route: Route) -> Failure | None:
+        """Tell how the branches of a plain fork ended if one of them failed; gives why."""
+        fan, owner = self._now.fan or {}, self._lease.participant
+        pids = [f"{owner}.{fan['number'] + place}" for place in range(fan["begun"])]
+        if not any("x" in self._children.get(pid, ()) for pid in pids):
+            return None
+        first: Failure | None = None
+        for place, pid in enumerate(pids):
+            record, path = self._children.get(pid), fan_path(owner, self._now, route, place)
+            if record is not None and "x" in record:
+                failure = Failure.from_json(record["x"])
+                first = first or failure
+                told = self._step(path).failed(path.pids, self._children, failure, again=False)
+                self._told.append(told)
+            elif record is not None:
+                self._told.append(self._step(path).stopped(path.pids, self._children))
+        return first
 
     def _join(self, fork: Fork) -> None:
         now = self._now
@@ -236,8 +305,12 @@ class GraphRun:
 
     # Starting a node.
 
-    def _start(self, path: Path) -> None:
-        """Start a node, or another attempt at it."""
+    def _start(self, path: Path, join: str | None = None) -> None:
+        """Start a node, or another attempt at it.
+
+        Args:
+            join: A join of several paths that waits for it; one of its own if None.
+        """
         node, now = self._plan.nodes[path.node], self._now
         if not path.pids:
             if now.step >= self._plan.max_steps:
@@ -265,6 +338,7 @@ class GraphRun:
             first=path.step_id or None,
             predecessors=[item["s"] for item in path.before if item["s"]],
             settings=self._lease.header.get("set"),
+            join=join,
             delay_s=delay_s,
             final=path.node == self._plan.finish,
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import takewhile
 from typing import Any
 
 from littleghost.engine.decide.graph import GraphPlan, Mapper
@@ -31,8 +30,7 @@ class GraphView:
     def __init__(self, lease: Lease, plan: GraphPlan, now: Progress) -> None:
         self._plan = plan
         self._now = now
-        own = takewhile(lambda item: isinstance(item, Message), lease.records)
-        asked = [_frozen(item) for item in own]
+        asked = [_frozen(item) for item in lease.recorded.opening]
         self.input: Message = asked[-1]
         self.history: tuple[Message, ...] = tuple(asked[:-1])
         self.children = children_of(lease)

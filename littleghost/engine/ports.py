@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from littleghost.engine.commands import Command, Emit, TaskKind
+from littleghost.engine.recorded import Recorded, recorded_of
 from littleghost.invocation import Invocation
 from littleghost.limits import Limits
 from littleghost.providers.base import CallControl, Provider, ToolSpec
@@ -37,6 +38,7 @@ class RunMemory:
         invocation: The invocation's JSON form.
         lists: By participant, its list as far as this process knows it.
         use_ids: By participant, the tool call ids its list holds.
+        indexes: By composite, what its list says.
         size_bytes: About how much this takes.
     """
 
@@ -46,6 +48,7 @@ class RunMemory:
     size_bytes: int = 0
     parsed: Invocation | None = None
     use_ids: dict[str, UseIds] = field(default_factory=dict[str, "UseIds"])
+    indexes: dict[str, Recorded] = field(default_factory=dict[str, "Recorded"])
 
 
 @dataclass(slots=True)
@@ -102,6 +105,11 @@ class Lease:
     def records(self) -> list[Any]:
         """The participant's list: messages of an agent, results of a composite's children."""
         return self.memory.lists.setdefault(self.participant, [])
+
+    @property
+    def recorded(self) -> Recorded:
+        """A composite's list, by operation and by child."""
+        return recorded_of(self.memory.indexes, self.participant, self.records)
 
 
 @dataclass(frozen=True, slots=True)

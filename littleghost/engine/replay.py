@@ -6,8 +6,7 @@ error}`; for children `{"m", "ask"}` when they were started and `{"m", "end": [{
 {"x": error}]}` when they had all ended. A wait for a signal is `{"m", "ask", "at": since when}` and
 then `{"m", "got": number of the signal | "late": true}`; the journal puts a signal into the list as
 `{"g": name, "v": value}`. The state holds only what is open: `{"n": number of the next child,
-"last": the newest step that ended by itself, "signals": taken, "open": {"i": index, "steps": […],
-"cut": […]}}`.
+"last": the newest step that ended by itself, "signals": taken, "open": {"i": index, …}}`.
 
 While a child may still give something back, an advance appends nothing: the list is changed by one
 side at a time. So children are first stopped, and what became of them is decided in the advance
@@ -17,18 +16,30 @@ after that one.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from littleghost import errors
 from littleghost.engine.commands import Append, AwaitSignal, Command, SetState, Wake
 from littleghost.engine.ports import Collaborators, Lease
+from littleghost.engine.replay_many import ManySteps
 from littleghost.engine.replay_steps import Ended, OpenSteps, StepRequest
-from littleghost.engine.steps import children_of
-from littleghost.errors import AssemblyError, LittleGhostError, ReplayError, SignalTimeoutError
+from littleghost.errors import (
+    AssemblyError,
+    AssemblyLimitError,
+    LittleGhostError,
+    ReplayError,
+    SignalTimeoutError,
+)
 from littleghost.failure import Failure
-from littleghost.json_values import dumps
+from littleghost.json_values import copy_json, dumps
+
+# How many operations one workflow may ask for: each advance goes through all of them again.
+MAX_OPERATIONS = 10_000
+# How many values one commit records at most; then the code is run again from the top.
+MAX_VALUES = 250
+# How many children of an operation a message names.
+_NAMED = 10
 
 
 class SuspendedError(BaseException):
@@ -68,11 +79,43 @@ def failure_of(error: BaseException) -> Failure:
     return failure if isinstance(failure, Failure) else Failure.of(error)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Asked:
     index: int
     ask: Mapping[str, Any]
-    known: dict[str, Any] | None
+    known: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """The operation that the code waits in, as it asked for it."""
+
+    index: int
+    ask: Mapping[str, Any]
+    requests: Sequence[StepRequest]
+    width: int
+    settle: bool
+
+    def opened(
+        self, lease: Lease, env: Collaborators, state: dict[str, Any]
+    ) -> OpenSteps | ManySteps:
+        """Look at what is open of it; the state is changed in place."""
+        is_many = len(self.requests) > 1 and not any(item.is_bounded for item in self.requests)
+        if "open" not in state:
+            state["open"] = (
+                ManySteps.opened(self.index, state)
+                if is_many
+                else OpenSteps.opened(self.index, len(self.requests))
+            )
+        return (ManySteps if is_many else OpenSteps)(
+            lease,
+            env,
+            state,
+            lease.recorded.children,
+            self.requests,
+            width=self.width,
+            settle=self.settle,
+        )
 
 
 class Replay:
@@ -80,8 +123,8 @@ class Replay:
 
     Attributes:
         suspended: Whether the code was unwound; whatever it did afterwards does not count.
-        mismatch: Set once the code asked for something else than what is recorded; the code may
-            have caught the error, which ends the workflow all the same.
+        refused: Set once the code asked for something else than what is recorded, or for too
+            much; the code may have caught the error, which ends the workflow all the same.
     """
 
     def __init__(self, lease: Lease, env: Collaborators, owner: str) -> None:
@@ -91,15 +134,13 @@ class Replay:
             owner: The workflow's name in error messages.
         """
         self.suspended = False
-        self.mismatch: ReplayError | None = None
+        self.refused: LittleGhostError | None = None
         self._lease, self._env, self._owner = lease, env, owner
-        self._children = children_of(lease)
-        self._signals = [item for item in lease.records if isinstance(item, dict) and "g" in item]
-        self._memo: dict[int, dict[str, Any]] = {}
-        for item in lease.records:
-            if isinstance(item, dict) and "m" in item:
-                self._memo.setdefault(item["m"], {}).update(item)
-        self._state = deepcopy(dict(lease.state))
+        self._recorded = lease.recorded
+        self._memo = self._recorded.operations
+        # What this advance adds to an operation; the index holds only what is in the journal.
+        self._added: dict[int, Mapping[str, Any]] = {}
+        self._state: dict[str, Any] = copy_json(dict(lease.state))
         self._index = 0
         self._inside: str | None = None
         self._records: list[dict[str, Any]] = []
@@ -110,6 +151,33 @@ class Replay:
     def now_ms(self) -> int:
         """The journal's time."""
         return self._lease.now_ms
+
+    def go_on(self) -> bool:
+        """Go on with what is open, if this process knows what the code asked for.
+
+        Returns:
+            Whether that is all: the code could only come to where it waits. Otherwise it is to be
+            run.
+        """
+        waiting: _Waiting | None = self._recorded.waiting
+        if waiting is None or self._state.get("open", {}).get("i") != waiting.index:
+            return False
+        if self._memo.get(waiting.index, {}).get("ask") != waiting.ask:
+            return False
+        opened = waiting.opened(self._lease, self._env, self._state)
+        end = opened.go_on()
+        self._commands += opened.commands
+        if end is None:
+            self._wake_s, self.suspended = opened.wake_s, True
+            return True
+        self._close(waiting.index, end)
+        return False
+
+    def _close(self, index: int, end: list[dict[str, Any]]) -> None:
+        self._recorded.waiting = None
+        self._state.pop("open", None)
+        self._records.append({"m": index, "end": end})
+        self._added[index] = {**self._memo.get(index, {}), "end": end}
 
     def value(self, kind: str, name: str, make: Callable[[], Any]) -> Any:
         """Give a value that is made once and recorded; so is the error of making it.
@@ -130,10 +198,12 @@ class Replay:
             finally:
                 self._inside = None
             known = self._record(asked, made)
+            if len(self._records) >= MAX_VALUES:
+                self._suspend(0.0)
         if "x" in known:
             raise error_of(Failure.from_json(known["x"]))
         # The caller may change its copy; the recorded one must stay.
-        return deepcopy(known["v"])
+        return copy_json(known["v"])
 
     def sleep(self, seconds: float) -> None:
         """Go on when a time has passed since the code first came here."""
@@ -154,17 +224,18 @@ class Replay:
         asked = self._ask({"k": "wait_for", "n": name})
         known = asked.known or self._record(asked, {"at": self.now_ms})
         if "got" not in known and "late" not in known:
-            known = {**known, **self._signal_end(known, name, timeout_s)}
-            self._records.append({key: known[key] for key in ("m", "got", "late") if key in known})
+            end = self._signal_end(known, name, timeout_s)
+            self._records.append({"m": asked.index, **end})
+            known = self._added[asked.index] = {**known, **end}
         if "late" in known:
             raise SignalTimeoutError(f"no signal {name!r} came within {timeout_s:g} s")
-        return deepcopy(self._signals[known["got"]]["v"])
+        return copy_json(self._recorded.signals[known["got"]]["v"])
 
     def _signal_end(
         self, known: Mapping[str, Any], name: str, timeout_s: float | None
     ) -> dict[str, Any]:
         used = self._state.get("signals", 0)
-        if used < len(self._signals):
+        if used < len(self._recorded.signals):
             self._state["signals"] = used + 1
             return {"got": used}
         left_s = None
@@ -192,17 +263,9 @@ class Replay:
             return [self._ended(item) for item in known["end"]]
         if known is None:
             self._record(asked, {})
-            self._state["open"] = {"i": asked.index, "steps": [None] * len(requests), "cut": []}
-        opened = OpenSteps(
-            self._lease,
-            self._env,
-            self._state,
-            self._children,
-            requests,
-            width=width,
-            settle=settle,
-        )
+        waiting = _Waiting(asked.index, asked.ask, requests, width, settle)
         try:
+            opened = waiting.opened(self._lease, self._env, self._state)
             end = opened.go_on()
         except Exception:
             # The code may catch it and go on, as if it had asked for nothing here.
@@ -212,9 +275,9 @@ class Replay:
             raise
         self._commands += opened.commands
         if end is None:
+            self._recorded.waiting = waiting
             self._suspend(opened.wake_s)
-        self._state.pop("open", None)
-        self._records.append({"m": asked.index, "end": end})
+        self._close(asked.index, end)
         return [self._ended(item) for item in end]
 
     def returned(self) -> None:
@@ -250,32 +313,37 @@ class Replay:
 
         Raises:
             ReplayError: Something else is recorded.
+            AssemblyLimitError: It is one too many.
             AssemblyError: The code of a step asks for something.
-            SuspendedError: The code went on after it was unwound.
+            SuspendedError: The code went on after it was unwound or refused.
         """
-        if self.suspended:
+        if self.suspended or self.refused is not None:
             raise SuspendedError
-        if self.mismatch is not None:
-            raise self.mismatch
         if self._inside is not None:
             raise AssemblyError(
                 f"{self._owner}: {_named(ask)} inside of {self._inside!r}; what is recorded as one "
                 "value cannot wait for others"
             )
         index = self._index
+        if index >= MAX_OPERATIONS:
+            self.refused = AssemblyLimitError(
+                f"{self._owner} asked for more than {MAX_OPERATIONS} operations; have children do "
+                "the work in pieces, each a workflow of its own"
+            )
+            raise self.refused
         self._index += 1
-        known = self._memo.get(index)
+        known = self._added.get(index) or self._memo.get(index)
         if known is not None and known["ask"] != ask:
             raise self._differs(index, known, f"asks for {_named(ask)}")
         return _Asked(index, ask, known)
 
-    def _differs(self, index: int, known: Mapping[str, Any], now: str) -> ReplayError:
-        self.mismatch = ReplayError(
+    def _differs(self, index: int, known: Mapping[str, Any], now: str) -> LittleGhostError:
+        self.refused = ReplayError(
             f"{self._owner}: operation {index} is recorded as {_named(known['ask'])}, but perform "
             f"now {now}; keep what a run has done already, and let whatever varies go through "
             "step(), now(), random() and uuid()"
         )
-        return self.mismatch
+        return self.refused
 
     def _record(self, asked: _Asked, made: Mapping[str, Any]) -> dict[str, Any]:
         record = {"m": asked.index, "ask": asked.ask, **made}
@@ -283,10 +351,10 @@ class Replay:
         return record
 
     def _ended(self, item: Mapping[str, Any]) -> Ended:
-        record = self._children[item["p"]] if "p" in item else item
+        record = self._recorded.children[item["p"]] if "p" in item else item
         if "x" in record:
             return Ended(failure=Failure.from_json(record["x"]), stopped=item.get("stopped", False))
-        return Ended(result=deepcopy(record["r"]))
+        return Ended(result=copy_json(record["r"]))
 
     def _suspend(self, wake_s: float | None) -> NoReturn:
         self._wake_s = wake_s
@@ -298,5 +366,6 @@ def _named(ask: Mapping[str, Any]) -> str:
     """Put an operation into words."""
     if "s" not in ask:
         return f"{ask['k']} {ask['n']}".strip()
-    steps = [f"{name} ({assembly}, input {digest})" for assembly, name, digest in ask["s"]]
-    return f"{ask['k']} of {', '.join(steps)}"
+    steps = [f"{name} ({assembly}, input {digest})" for assembly, name, digest in ask["s"][:_NAMED]]
+    more = len(ask["s"]) - _NAMED
+    return f"{ask['k']} of {', '.join(steps)}" + (f" and {more} more" if more > 0 else "")

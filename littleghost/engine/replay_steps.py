@@ -1,8 +1,8 @@
 """The children a workflow waits for: starting them, trying again, stopping them.
 
-At most one operation is open at a time, since the workflow's code waits for it. Children without
-bounds of their own share one join, which minds the width and wakes the workflow once. With bounds,
-each has a join of its own, and the workflow minds the width.
+At most one operation is open at a time, since the workflow's code waits for it. Several children
+without bounds of their own share one join, which minds the width and wakes the workflow once: see
+`replay_many`. Others have a join of their own each, and the workflow minds the width.
 """
 
 from __future__ import annotations
@@ -10,24 +10,33 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
-from littleghost.engine.commands import CancelParticipants, Command, Join, Start
-from littleghost.engine.opening import advance_id
+from littleghost.engine.commands import CancelParticipants, Command
 from littleghost.engine.ports import Collaborators, Lease
-from littleghost.engine.steps import Children, Outcome, Told, open_step, outcome_of
+from littleghost.engine.steps import (
+    START_PIECE,
+    Children,
+    Outcome,
+    Told,
+    open_step,
+    outcome_of,
+)
 from littleghost.errors import AssemblyError
 from littleghost.failure import Failure
 from littleghost.json_values import dumps
-from littleghost.messages import Message
+from littleghost.messages import Message, Text
 from littleghost.policy import StepPolicy
 
-_SOON_S = 0.001
+# Texts up to this long are remembered with their digests: an advance goes through all of them.
+SHORT_TEXT, MANY_TEXTS = 1000, 4096
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# Not frozen, since making a frozen one takes several times as long, and each advance makes all.
+@dataclass(slots=True, kw_only=True)
 class StepRequest:
-    """What a child is asked.
+    """What a child is asked; never changed.
 
     Attributes:
         assembly: The registered class.
@@ -57,8 +66,7 @@ class StepRequest:
 
     def told(self) -> list[str]:
         """Give what is compared when the code comes here again."""
-        digest = hashlib.sha256(dumps(self.message.to_json()).encode()).hexdigest()[:12]
-        return [self.registered, self.name, digest]
+        return [self.registered, self.name, _digest(self.message)]
 
     @property
     def is_bounded(self) -> bool:
@@ -66,9 +74,9 @@ class StepRequest:
         return self.policy.timeout_s is not None or self.policy.retries > 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Ended:
-    """How a child ended: with a result, or with a failure.
+    """How a child ended: with a result, or with a failure; never changed.
 
     Attributes:
         stopped: Whether it only failed because another one beside it had.
@@ -105,33 +113,35 @@ class OpenSteps:
         self._open: dict[str, Any] = state["open"]
         self._children, self._requests = children, requests
         self._width, self._settle = width, settle
-        self._shares_join = len(requests) > 1 and not any(item.is_bounded for item in requests)
+
+    @staticmethod
+    def opened(index: int, count: int) -> dict[str, Any]:
+        """Give the record of an operation that begins."""
+        return {"i": index, "steps": [None] * count, "cut": []}
 
     def go_on(self) -> list[dict[str, Any]] | None:
         """Do what is next; gives how each child ended when nothing of the operation is left."""
         steps: list[dict[str, Any] | None] = self._open["steps"]
-        if self._shares_join and steps[0] is None:
-            self._start_all()
-            return None
         outcomes = [self._outcome(number) for number in range(len(steps))]
         failing = not self._settle and any(one and one.status == "failed" for one in outcomes)
         stop = self._to_stop(outcomes, failing=failing)
         if stop:
             self._open["cut"] += stop
             self.commands.append(CancelParticipants(tuple(stop)))
-            if not self._shares_join:
-                self.wake_s = _SOON_S
-                return None
+            self.wake_s = 0.0
+            return None
         if not failing:
             active = sum(one is not None and one.status == "running" for one in outcomes)
             for number, one in enumerate(outcomes):
                 if one is not None and one.status == "again":
                     self._try_again(number, one)
                     active += 1
-            for number, one in enumerate(outcomes):
-                if one is None and active < self._width:
-                    self._start(number, join=None)
-                    active += 1
+            unstarted = [number for number, one in enumerate(outcomes) if one is None]
+            for number in unstarted[: min(START_PIECE, max(0, self._width - active))]:
+                self._start(number)
+                active += 1
+            if active < self._width and len(unstarted) > START_PIECE:
+                self._wake_in(0.0)
             if active:
                 waits = [one.wake_s for one in outcomes if one and one.wake_s is not None]
                 self._wake_in(*waits)
@@ -155,41 +165,19 @@ class OpenSteps:
                 found.append(step["pids"][-1])
         return found
 
-    def _start_all(self) -> None:
-        join_id = f"{self._lease.participant}-j{self._open['i']}"
-        for number in range(len(self._requests)):
-            self._start(number, join=join_id)
-        join = Join(
-            id=join_id,
-            participant=self._lease.participant,
-            members=tuple(step["pids"][-1] for step in self._open["steps"]),
-            width=self._width,
-            then=advance_id(self._lease.participant),
-            fail_fast=not self._settle,
-        )
-        self.commands.append(Start(joins=[join]))
-
-    def _start(self, number: int, *, join: str | None, delay_s: float = 0.0) -> None:
+    def _start(self, number: int, *, delay_s: float = 0.0) -> None:
         """Start the next attempt at a step."""
         request = self._requests[number]
         step = self._open["steps"][number] or {"pids": [], "at": []}
-        last = self._state.get("last")
-        child, commands = open_step(
+        child, commands = start_request(
             self._lease,
             self._env,
-            request.step(),
-            self._state.get("n", 0),
-            messages=[*request.history, request.message],
-            context=request.context,
-            settings={**self._lease.header.get("set", {}), **(request.settings or {})} or None,
+            self._state,
+            request,
             attempt=len(step["pids"]) + 1,
             first=step["pids"][0] if step["pids"] else None,
-            predecessors=[last] if last else (),
-            join=join,
             delay_s=delay_s,
-            final=request.final,
         )
-        self._state["n"] = self._state.get("n", 0) + 1
         step["pids"].append(child)
         step["at"].append(self._lease.now_ms + round(delay_s * 1000))
         self._open["steps"][number] = step
@@ -205,20 +193,20 @@ class OpenSteps:
             request.step().failed(pids, self._children, failure, again=True),
             request.step().retried(pids, failure, delay_s),
         ]
-        self._start(number, join=None, delay_s=delay_s)
+        self._start(number, delay_s=delay_s)
 
     def _close(self, number: int, outcome: Outcome | None) -> dict[str, Any]:
         """Tell how a step ended, and give what is recorded of it."""
         request, step = self._requests[number], self._open["steps"][number]
         if outcome is None:
-            return {"x": _not_needed("was not started").to_json(), "stopped": True}
+            return {"x": not_needed("was not started").to_json(), "stopped": True}
         pids: Sequence[str] = step["pids"]
         last = pids[-1]
         if outcome.status == "done":
             self.commands.append(request.step().stopped(pids, self._children))
             self._state["last"] = pids[0]
             return {"p": last}
-        failure = outcome.failure or _not_needed("was stopped")
+        failure = outcome.failure or not_needed("was stopped")
         if outcome.failure is not None:
             # The code may go on from it, and what is next then followed this one.
             self._state["last"] = pids[0]
@@ -232,5 +220,51 @@ class OpenSteps:
         self.wake_s = min([*known, *seconds], default=None)
 
 
-def _not_needed(what: str) -> Failure:
+def start_request(
+    lease: Lease, env: Collaborators, state: dict[str, Any], request: StepRequest, **values: Any
+) -> tuple[str, list[Command]]:
+    """Start an attempt at a step; counts it in the state.
+
+    Args:
+        **values: More arguments of `open_step`.
+
+    Returns:
+        The child's participant id, and the commands that start it and tell of it.
+    """
+    last, number = state.get("last"), state.get("n", 0)
+    child, commands = open_step(
+        lease,
+        env,
+        request.step(),
+        number,
+        messages=[*request.history, request.message],
+        context=request.context,
+        settings={**lease.header.get("set", {}), **(request.settings or {})} or None,
+        predecessors=[last] if last else (),
+        final=request.final,
+        **values,
+    )
+    state["n"] = number + 1
+    return child, commands
+
+
+def not_needed(what: str) -> Failure:
+    """Make the failure of a step that only failed because another one had."""
     return Failure.of(AssemblyError(f"the step {what}, since another one beside it failed"))
+
+
+def _digest(message: Message) -> str:
+    if len(message.content) == 1 and not message.metadata:
+        block = message.content[0]
+        if isinstance(block, Text) and len(block.text) <= SHORT_TEXT:
+            return _digest_of_text(message.role, block.text)
+    return _digest_of(message)
+
+
+@lru_cache(maxsize=MANY_TEXTS)
+def _digest_of_text(role: Any, text: str) -> str:
+    return _digest_of(Message(role, (Text(text),)))
+
+
+def _digest_of(message: Message) -> str:
+    return hashlib.sha256(dumps(message.to_json()).encode()).hexdigest()[:12]

@@ -19,15 +19,14 @@ from littleghost.messages import Message
 from littleghost.policy import StepPolicy
 
 Children = Mapping[str, Mapping[str, Any]]
+# How many children one commit starts, and how many it tells the end of. A commit blocks Redis: one
+# started takes about 30 µs of it, one told of 5 µs; 20 ms are the most that anybody should wait.
+START_PIECE, CLOSE_PIECE = 250, 1000
 
 
 def children_of(lease: Lease) -> Children:
     """Give what the children gave back: `{p, b, e, u: tokens, r: result | x: error}`."""
-    return {
-        item["p"]: item
-        for item in lease.records
-        if isinstance(item, dict) and "p" in item and ("r" in item or "x" in item)
-    }
+    return lease.recorded.children
 
 
 @dataclass(frozen=True, slots=True)

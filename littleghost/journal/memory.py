@@ -62,20 +62,35 @@ class Memories:
         records: Sequence[str],
     ) -> None:
         """Take in records of a participant's list, from an index on."""
-        known = memory.lists.setdefault(participant, [])
-        if start < len(known):
-            del known[start:]
-        known.extend(map(_read, records))
+        read = [_read(record) for record in records]
+        with self._lock:
+            known = memory.lists.setdefault(participant, [])
+            if start < len(known):
+                del known[start:]
+            known.extend(read)
         self._grow(run_id, memory, sum(map(len, records)))
 
-    def append(self, lease: Lease, plan: Plan) -> None:
-        """Take in the records that a commit appended, and forget a run that it ended."""
+    def append(self, lease: Lease, plan: Plan, start: int) -> bool:
+        """Take in the records that a commit appended, and forget a run that it ended.
+
+        Args:
+            start: How long the list was before.
+
+        Returns:
+            Whether it was this that lengthened the list.
+        """
         if "f" in plan.fields or ("done" in plan.fields and lease.participant == "0"):
             self.forget(lease.run_id)
-            return
-        if plan.appended:
-            lease.records.extend(plan.appended)
-            self._grow(lease.run_id, lease.memory, sum(map(len, plan.payloads)))
+            return False
+        if not plan.appended:
+            return False
+        with self._lock:
+            # The participant's next task may have begun in another thread, and have read them.
+            is_new = len(lease.records) == start
+            if is_new:
+                lease.records.extend(plan.appended)
+        self._grow(lease.run_id, lease.memory, sum(map(len, plan.payloads)))
+        return is_new
 
     def forget(self, run_id: str) -> None:
         """Forget a run."""

@@ -69,6 +69,10 @@ class Plan:
         for participant in participants:
             self.list("p").append(self._participant_header(participant))
         for join in joins:
+            if join.begun:
+                left = len(join.members) - join.begun - join.starting
+                self.list("j").append({"id": join.id, "n": left})
+                continue
             self.list("j").append(
                 {
                     "id": join.id,
@@ -78,18 +82,19 @@ class Plan:
                     "t": join.then,
                     **({"f": True} if join.fail_fast else {}),
                     **({"keep": True} if join.keeps else {}),
+                    **({"d": True, "s": join.starting} if join.at_once else {}),
                 }
             )
         for task in tasks:
             self.list("t").append(self._task_header(task))
 
     def _participant_header(self, spec: ParticipantSpec) -> dict[str, Any]:
+        """Add a participant's header as text; beside it, what the scripts need of it."""
         header: dict[str, Any] = {
             "id": spec.id,
             "a": spec.assembly,
             "k": spec.kind,
             "n": spec.label,
-            "st": self.payload(dumps(spec.state)),
         }
         optional = {
             "up": spec.parent,
@@ -99,15 +104,28 @@ class Plan:
             "step": spec.step,
             "path": list(spec.path) or None,
             "gr": _opaque(spec.grants),
+            "fin": spec.final or None,
+        }
+        header.update({name: value for name, value in optional.items() if value is not None})
+        found: dict[str, Any] = {
+            "id": spec.id,
+            "k": spec.kind,
+            "h": self.payload(dumps(header)),
+            "st": self.payload(dumps(spec.state)),
+        }
+        places = {
+            "up": spec.parent,
             "of": spec.continues,
             "kept": spec.kept,
             "once": spec.once or None,
             "fin": spec.final or None,
-            "i": [self.payload(record) for record in spec.records] or None,
-            "c": [[key, self.payload(value)] for key, value in spec.working.items()] or None,
         }
-        header.update({name: value for name, value in optional.items() if value is not None})
-        return header
+        found.update({name: value for name, value in places.items() if value is not None})
+        if spec.records:
+            found["i"] = [self.payload(record) for record in spec.records]
+        if spec.working:
+            found["c"] = [[key, self.payload(value)] for key, value in spec.working.items()]
+        return found
 
     def _task_header(self, spec: TaskSpec) -> dict[str, Any]:
         header: dict[str, Any] = {
@@ -257,7 +275,7 @@ def _await_signal(plan: Plan, command: commands.AwaitSignal) -> None:
 
 
 def _wake(plan: Plan, command: commands.Wake) -> None:
-    plan.fields["w"] = max(1, round(command.delay_s * 1000))
+    plan.fields["w"] = max(1, round(command.delay_s * 1000)) if command.delay_s > 0 else 0
 
 
 def _cancel(plan: Plan, command: commands.CancelParticipants) -> None:

@@ -159,6 +159,8 @@ class RedisJournal:
             )
         if answer[0] != "ok":
             return None
+        if len(answer) > 3:
+            self.publish(ready_tasks(answer[3]))
         return self._lease(run_id, answer[2], memory, int(answer[1]))
 
     def commit(
@@ -187,7 +189,8 @@ class RedisJournal:
         parent = lease.memory.lists.get(str(lease.header.get("up", "")))
         if parent:
             plan.fields["up"] = len(parent)
-        known = len(lease.records) + len(plan.fields.get("m", ()))
+        start = len(lease.records)
+        known = start + len(plan.fields.get("m", ()))
         answer = self.scripts.run(
             "commit",
             key,
@@ -206,9 +209,9 @@ class RedisJournal:
         if answer[0] != "ok":
             self.memories.forget(lease.run_id)
             return Committed(recorded=False)
-        self.memories.append(lease, plan)
+        is_new = self.memories.append(lease, plan, start)
         self.publish(ready_tasks(answer[1]))
-        if plan.appended and int(answer[4] or -1) != known:
+        if is_new and int(answer[4] or -1) != known:
             # Something else was delivered in between, so this process's list is not the journal's.
             lease.memory.lists.pop(lease.participant, None)
         row = answer[2]

@@ -28,22 +28,22 @@ class Stage:
         self.records: list[Any] = list(opening or [user("go")])
         self.state: dict[str, Any] = {}
         self.now_ms = 1_000_000
+        self.memory = _memory(self.records)
         self.become(perform)
 
     def become(self, perform: Callable[[Any], Any]) -> None:
         """Deploy other code."""
         self.assembly = type("PlayWorkflow", (Workflow,), {"perform": perform}, abstract=True)
+        self.memory = _memory(self.records)
 
     def advance(self) -> list[c.Command]:
         """Let the workflow decide, and record what it decided."""
-        memory = RunMemory("1", {"message": user("go").to_json(), "run_id": "r",
-                                 "invocation_id": "r", "session_id": "r"})  # fmt: skip
-        memory.lists["0"] = list(self.records)
         lease = Lease(
             run_id="r", task_id="0-a", kind="advance", participant="0", queue="turns", attempt=1,
             lost=0, failures=0, idempotent=False, payload={}, assembly="x", root_assembly="x",
-            participant_kind="workflow", state=self.state, memory=memory, left_s=None, working={},
-            fingerprint="", lane="", base=0, now_ms=self.now_ms, header={"n": "play"}, awaited=None,
+            participant_kind="workflow", state=self.state, memory=self.memory, left_s=None,
+            working={}, fingerprint="", lane="", base=0, now_ms=self.now_ms, header={"n": "play"},
+            awaited=None,
         )  # fmt: skip
         env: Any = Env()
         found = decide(lease, self.assembly, env)
@@ -61,6 +61,14 @@ class Stage:
     def refuse(self, child: str, error: Exception) -> None:
         """Have a child fail."""
         self.records.append({"p": child, "b": 1, "e": 2, "x": Failure.of(error).to_json()})
+
+
+def _memory(records: list[Any]) -> RunMemory:
+    """Make what a process that has only just come to the run knows of it."""
+    memory = RunMemory("1", {"message": user("go").to_json(), "run_id": "r",
+                             "invocation_id": "r", "session_id": "r"})  # fmt: skip
+    memory.lists["0"] = records
+    return memory
 
 
 def only(commands: list[c.Command], kind: type) -> Any:

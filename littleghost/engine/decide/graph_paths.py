@@ -1,6 +1,7 @@
 """Where a graph is, as its record keeps it: the main path, and the branches of an open fork.
 
-JSON: `{"step", "number", "main": path, "fork": [source, route index] | null, "branches": [path]}`.
+JSON: `{"step", "number", "main": path, "fork": [source, route index] | null, "branches": [path],
+"fan"}`.
 Nodes' results are kept as `[participant, step id]`; the values themselves are in the graph's list.
 """
 
@@ -78,6 +79,7 @@ class Progress:
         number: The number of the next participant.
         fork: The open fork, as its source and the index of its route.
         branches: The paths of the open fork.
+        fan: The open fork, when it is a plain one and has no paths; see `graph_fan`.
     """
 
     main: Path
@@ -85,6 +87,7 @@ class Progress:
     number: int = 0
     fork: list[Any] | None = None
     branches: list[Path] = field(default_factory=list[Path])
+    fan: dict[str, Any] | None = None
 
     def open_paths(self) -> list[Path]:
         """Give the paths that can move: the branches of an open fork, or the main path."""

@@ -14,7 +14,7 @@ from littleghost.engine.view import binding_of
 from littleghost.errors import ProtocolError
 from littleghost.json_text import JsonLimits, clean_text, utf8_size
 from littleghost.json_values import check_json, dumps
-from littleghost.messages import Message, assistant
+from littleghost.messages import assistant
 from littleghost.providers.base import CallControl
 
 logger = logging.getLogger("littleghost.engine")
@@ -28,16 +28,17 @@ def decide(lease: Lease, assembly: Any, env: Collaborators) -> list[Command]:
     failed: Exception | None = None
     answer: dict[str, Any] = {}
     try:
+        if replay.go_on():
+            return replay.commands()
         workflow = assembly.bind(binding_of(lease, CallControl(lease.left_s)))
-        messages = [item for item in lease.records if isinstance(item, Message)]
-        returned = workflow.conduct(replay, messages)
+        returned = workflow.conduct(replay, lease.recorded.opening)
         replay.returned()
         answer = _answer(returned, assembly.__qualname__)
     except SuspendedError:
         pass
     except Exception as error:  # noqa: BLE001 - the application's code; its error ends the run
         failed = error
-    failed = replay.mismatch or failed
+    failed = replay.refused or failed
     commands = replay.commands()
     if replay.suspended:
         return commands

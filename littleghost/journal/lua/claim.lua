@@ -3,7 +3,7 @@
 -- time of the message (ms, '' when not from a message), 7 queue, 8 creation time of the run
 -- as the caller remembers it, or '', 9 how many entries of the participant's list the caller has,
 -- 10 a name of this claim: the same claim sent again gets the same answer.
--- Returns {'ok', now, lease…} | {'gone'} | {'held'} | {'wait'} | {'version', its version}.
+-- Returns {'ok', now, lease…, ready} | {'gone'} | {'held'} | {'wait'} | {'version', its version}.
 local run, tid, worker = run_of(ARGV[2]), ARGV[3], ARGV[4]
 if ARGV[6] ~= '' then
   local seen = tonumber(call('HGET', P .. 'delivered', ARGV[7]) or 0)
@@ -21,7 +21,8 @@ local version = get(run, 'v')
 if version ~= SCHEMA then return { 'version', version } end
 call('ZREM', P .. 'ready', ref(run, tid))
 lease(run, tid, task, worker, ARGV[5], ARGV[10])
+if task.g then widen(run, task.g) end
 if get(run, 'status') == 'queued' then
   call('HSET', run.key, 'status', 'running', 'started', format('%.0f', NOW))
 end
-return { 'ok', format('%.0f', NOW), lease_answer(run, tid, task, ARGV[8], ARGV[9]) }
+return { 'ok', format('%.0f', NOW), lease_answer(run, tid, task, ARGV[8], ARGV[9]), publish_ready() }

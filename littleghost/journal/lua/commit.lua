@@ -5,7 +5,7 @@
 -- plan: l live events, e events, m messages, st state, r result, u usage, o state operations, x text,
 --   p participants, j joins, t tasks, k participants to cancel, again (delay ms, header changes),
 --   park (the participant the task waits for, '' when somebody else records its result), w (wake the
---   coordinator, ms from now), sg (the signal the coordinator waits for), b posts (participant, record),
+--   coordinator, ms from now; 0 is at once), sg (the signal the coordinator waits for), b posts (participant, record),
 --   an results of waiting calls (task, record), n working state of others (participant, key, value),
 --   ks conversations to keep (key, facts, records), kd to forget,
 --   done (complete the participant), f (fail it: outcome, error), say (what a composite's session gets), next
@@ -83,7 +83,7 @@ elseif task.k == 'advance' and not ends then
   local missed = task.y or (plan.sg and has_signal(run, plan.sg))
   task.s, task.y, task.sg, task.su = 'wait', nil, plan.sg, plan.sg and plan.w and NOW + plan.w or nil
   save_task(run, tid, task)
-  if missed then
+  if missed or plan.w == 0 then
     make_ready(run, tid, task)
   elseif plan.w then
     call('ZADD', P .. 'timers', 'LT', NOW + plan.w, ref(run, tid))
@@ -117,7 +117,9 @@ elseif plan.f then
   if task.p == '0' then
     finish(run, plan.f[1], ARGV[plan.f[2]])
   else
-    cancel_participants(run, { task.p })
+    -- An agent's turn has nothing beside it: its calls are done. One that ever started participants
+    -- may have some below it.
+    if task.k ~= 'turn' or get(run, 'b:' .. task.p) then cancel_participants(run, { task.p }) end
     call('HDEL', run.key, 'z:' .. task.p)
     call('HDEL', run.key .. ':b', task.p)
     settle(run, task.p, part, ARGV[plan.f[2]], true)

@@ -101,5 +101,20 @@ def test_the_end_of_a_run_forgets_it() -> None:
         memory = remember(memories, "a")
         lease = SimpleNamespace(run_id="a", participant=participant, memory=memory, records=[])
         plan = SimpleNamespace(fields=fields, appended=[], payloads=[])
-        memories.append(lease, plan)
+        memories.append(lease, plan, 0)
         assert (memories.get("a") is not None) == stays
+
+
+def test_what_the_next_task_has_read_already_is_not_taken_in_twice() -> None:
+    memories = Memories()
+    memory = remember(memories, "a")
+    memories.extend("a", memory, "0", 0, ['{"m":0}'])
+    records = memory.lists["0"]
+    lease = SimpleNamespace(run_id="a", participant="0", memory=memory, records=records)
+    plan = SimpleNamespace(fields={}, appended=[{"m": 1}], payloads=['{"m":1}'])
+    assert memories.append(lease, plan, 1)
+    # Another thread leases the participant's next task before the commit's own thread goes on.
+    memories.extend("a", memory, "0", 2, ['{"m":2}', '{"p":"0.0"}'])
+    plan = SimpleNamespace(fields={}, appended=[{"m": 2}], payloads=['{"m":2}'])
+    assert not memories.append(lease, plan, 2)
+    assert records == [{"m": 0}, {"m": 1}, {"m": 2}, {"p": "0.0"}]

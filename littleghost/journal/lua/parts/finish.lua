@@ -107,14 +107,13 @@ local function finish(run, outcome, err, say)
     elseif kind == 'j:' then
       deliver(run, name, cjson.decode(fields[i + 1]))
     elseif kind == 'p:' then
-      local p = cjson.decode(fields[i + 1])
-      if p.m:sub(1, #run.key) == run.key then lists[#lists + 1] = p end
+      lists[#lists + 1] = name
     end
   end
-  -- After the joins, since delivering may begin a list.
-  for _, p in ipairs(lists) do
-    call('EXPIRE', p.m, RETENTION_S)
-    call('EXPIRE', p.s, RETENTION_S)
+  -- After the joins, since delivering may begin a list. The list of a session is not among these.
+  for _, pid in ipairs(lists) do
+    call('EXPIRE', run.key .. ':m:' .. pid, RETENTION_S)
+    call('EXPIRE', run.key .. ':s:' .. pid, RETENTION_S)
   end
   for _, item in ipairs(ready) do
     if item.run.key ~= run.key then others[#others + 1] = item end

@@ -1,9 +1,10 @@
 -- A join is the set of its members that are not done; empty means go. Members beyond the width wait
 -- in a list. Results are kept by member and moved, in declared order, to the participant's list.
--- A join of one member needs neither set nor lists: its header names the member.
+-- A join of one member needs neither set nor lists: its header names the member. A join with a list
+-- `l` has delivered each result when it came, in whatever order.
 local function deliver(run, jid, join)
-  local list = participant_of(run, join.p).m
-  local order = join.one and { join.one } or call('LRANGE', run.key .. ':o:' .. jid, 0, -1)
+  local list = join.l or participant_of(run, join.p).m
+  local order = join.one and { join.one } or join.l and {} or call('LRANGE', run.key .. ':o:' .. jid, 0, -1)
   for _, member in ipairs(order) do
     local result = call('HGET', run.key .. ':r', member)
     if result and not join.keep and result:sub(1, 1) ~= '#' then
@@ -45,10 +46,9 @@ local function answer_call(run, tid, record)
 end
 
 -- Start an agent's or a composite's list and working state.
-local function furnish(run, p)
+local function furnish(p)
   for _, i in ipairs(p.i or {}) do call('RPUSH', p.m, ARGV[i]) end
   for _, c in ipairs(p.c or {}) do call('HSET', p.s, c[1], ARGV[c[2]]) end
-  p.i, p.c = nil, nil
 end
 
 -- A participant has ended, well or not: its parent's list gets a record of it, at once when the join
@@ -56,13 +56,19 @@ end
 local function settle(run, pid, part, record, failed)
   local whole = format('{"p":"%s","b":%.0f,"e":%.0f,"u":%s,"%s":%s}', pid, part.b, NOW,
     pass_up(run, pid, part.up), failed and 'x' or 'r', record)
-  call('HSET', run.key .. ':r', pid, whole)
   call('HSET', run.key, 'z:' .. pid, format('%.0f,%.0f,%s', part.b, NOW, failed and 'failed' or 'completed'))
   call('HDEL', run.key, 't:' .. pid .. '-a', 'd:' .. pid .. '-a', 'x:' .. pid)
   call('ZREM', P .. 'timers', ref(run, pid .. '-a'))
   local raw = part.j and get(run, 'j:' .. part.j)
-  if not raw then return end
-  local join = cjson.decode(raw)
+  local join = raw and cjson.decode(raw)
+  if join and join.l then
+    if call('SISMEMBER', run.key .. ':j:' .. part.j, pid) == 0 then return end
+    local n = call('RPUSH', join.l, whole)
+    call('HSET', run.key .. ':r', pid, format('#%.0f', n - 1))
+  else
+    call('HSET', run.key .. ':r', pid, whole)
+  end
+  if not join then return end
   if failed and join.f and not join.one then
     if call('SISMEMBER', run.key .. ':j:' .. part.j, pid) == 0 then return end
     deliver(run, part.j, join)
@@ -75,9 +81,12 @@ end
 -- Stop participants and all below them: their tasks are gone, and late results change nothing. What was
 -- used below them is added up for each. Gives those that had not ended.
 local function cancel_participants(run, pids)
+  local gone = {}
+  for _, pid in ipairs(pids) do gone[pid] = true end
   local function is_below(p)
-    for _, pid in ipairs(pids) do
-      if p == pid or p:sub(1, #pid + 1) == pid .. '.' then return true end
+    while p do
+      if gone[p] then return true end
+      p = p:match('^(.*)%.')
     end
     return false
   end
@@ -147,7 +156,6 @@ local function start_participant(run, p)
   end
   p.m = p.m or (run.key .. ':m:' .. p.id)
   p.s = p.s or (run.key .. ':s:' .. p.id)
-  p.b = NOW
   if p.kept then
     for _, record in ipairs(call('LRANGE', talks_of(run) .. ':' .. p.kept, 0, -1)) do
       call('RPUSH', p.m, record)
@@ -157,10 +165,11 @@ local function start_participant(run, p)
     local talks = call('HGETALL', talks_of(run))
     for i = 1, #talks, 2 do call('HSET', p.s, 'kept/' .. talks[i], talks[i + 1]) end
   end
-  furnish(run, p)
-  local state = ARGV[p.st]
-  p.st, p.once, p.of, p.kept = nil, nil, nil, nil
-  call('HSET', run.key, 'p:' .. p.id, cjson.encode(p), 'x:' .. p.id, state)
+  furnish(p)
+  -- The header is text with places left out; reading and writing it for each of many takes long.
+  call('HSET', run.key, 'p:' .. p.id,
+    format('{"m":"%s","s":"%s","b":%.0f,%s', p.m, p.s, NOW, ARGV[p.h]:sub(2)),
+    'x:' .. p.id, ARGV[p.st])
   -- From now on it is the one to answer; what another one said before is no part of that.
   if p.fin then call('HSET', run.key, 'fin', p.id, 'text', '') end
 end
@@ -182,25 +191,70 @@ local function start_asked(run, tid, t, gate, width)
   save_task(run, tid, t)
 end
 
+-- Many members are not all made ready at once, whatever the width. Some are; each that is claimed
+-- from a message lets two more go, so that all idle workers soon have one. A worker that is done with
+-- its own goes on with the next in place, and no message is sent for that: it costs more than a short
+-- task. `n` is how many members have not been started yet, when they are started piece by piece.
+local FIRST, AT_LEAST, PER_CLAIM = 16, 8, 2
+
+local function free_width(run, jid, join)
+  local active = call('SCARD', run.key .. ':j:' .. jid) - join.n - call('LLEN', run.key .. ':q:' .. jid)
+  return math.max(0, join.w - active), active
+end
+
+-- A member of a join was claimed: let more go, if some wait and the width allows.
+local function widen(run, jid)
+  if call('EXISTS', run.key .. ':q:' .. jid) == 0 then return end
+  local raw = get(run, 'j:' .. jid)
+  local join = raw and cjson.decode(raw)
+  if not join or not join.l then return end
+  for _ = 1, math.min(PER_CLAIM, (free_width(run, jid, join))) do
+    local nxt = call('LPOP', run.key .. ':q:' .. jid)
+    local waiting = nxt and task_of(run, nxt)
+    if waiting then make_ready(run, nxt, waiting) end
+  end
+end
+
 -- Record new participants, tasks and joins of a plan. Payloads are arguments, named by index.
 local function start(run, plan)
+  local above = nil
   for _, p in ipairs(plan.p or {}) do
+    -- Field `b:` says that a participant has others below it.
+    if p.up and p.up ~= above then
+      above = p.up
+      call('HSET', run.key, 'b:' .. above, 1)
+    end
     if not p.once or call('HEXISTS', run.key, 'p:' .. p.id) == 0 then start_participant(run, p) end
   end
-  local width = {}
+  local width, gated = {}, {}
   for _, j in ipairs(plan.j or {}) do
-    local one = #j.m == 1 and j.m[1] or nil
-    call('HSET', run.key, 'j:' .. j.id, cjson.encode({ t = j.t, p = j.p, one = one, f = j.f, keep = j.keep }))
-    for i = 1, one and 0 or #j.m, 1000 do
-      local last = math.min(i + 999, #j.m)
-      call('SADD', run.key .. ':j:' .. j.id, unpack(j.m, i, last))
-      call('RPUSH', run.key .. ':o:' .. j.id, unpack(j.m, i, last))
+    local known = j.n and get(run, 'j:' .. j.id)
+    if known then
+      local join = cjson.decode(known)
+      -- By the count before this piece: its members are not started yet.
+      local free, active = free_width(run, j.id, join)
+      width[j.id] = math.min(free, math.max(AT_LEAST, FIRST - active))
+      join.n, gated[j.id] = j.n, true
+      call('HSET', run.key, 'j:' .. j.id, cjson.encode(join))
+    elseif j.m then
+      local one = #j.m == 1 and j.m[1] or nil
+      local list = j.d and not one and participant_of(run, j.p).m or nil
+      call('HSET', run.key, 'j:' .. j.id,
+        cjson.encode({ t = j.t, p = j.p, one = one, f = j.f, keep = j.keep, l = list,
+          w = list and j.w, n = list and #j.m - j.s }))
+      for i = 1, one and 0 or #j.m, 1000 do
+        local last = math.min(i + 999, #j.m)
+        call('SADD', run.key .. ':j:' .. j.id, unpack(j.m, i, last))
+        if not list then call('RPUSH', run.key .. ':o:' .. j.id, unpack(j.m, i, last)) end
+      end
+      width[j.id] = list and math.min(j.w, FIRST) or j.w
+      gated[j.id] = list and true
     end
-    width[j.id] = j.w
   end
   for _, t in ipairs(plan.t or {}) do
     local tid, delay, payload, waits, gate = t.id, t.delay, t.d, t.wait, t.g or t.j
-    t.id, t.delay, t.d, t.wait, t.g = nil, nil, nil, nil, nil
+    t.id, t.delay, t.d, t.wait = nil, nil, nil, nil
+    if not gated[gate] then t.g = nil end
     if payload then call('HSET', run.key, 'd:' .. tid, ARGV[payload]) end
     if t.once and call('HEXISTS', run.key, 't:' .. tid) == 1 then
       -- It is there already.
@@ -223,7 +277,7 @@ local function start(run, plan)
     end
   end
   for _, j in ipairs(plan.j or {}) do
-    if #j.m == 0 then
+    if j.m and #j.m == 0 then
       call('HDEL', run.key, 'j:' .. j.id)
       wake(run, j.t)
     end

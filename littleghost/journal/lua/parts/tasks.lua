@@ -1,9 +1,10 @@
 -- Tasks: ready (a worker may take it), leased (a worker has it), wait (something must happen first).
 -- Header fields: k kind, p participant, q queue, s status, a attempts (the fencing token), w worker,
 -- pk the participant it waits for, y wake it again when its worker is done, c child process, z the claim that
--- took it, l times lost, at published (ms), n republished, x exclusive, i idempotent, j join, sg the signal it
--- waits for, su until when (ms), ap until when a person may allow it (ms), an the person's answer (JSON), tn its turn has come, fr it
--- takes no place in its join's width, ml it has taken messages in.
+-- took it, l times lost, at published (ms), n republished, x exclusive, i idempotent, j join, g the join whose
+-- width it waited for, sg the signal it waits for, su until when (ms), ap until when a person may allow it (ms), an
+-- the person's answer (JSON), tn its turn has come, fr it takes no place in its join's width, ml it has taken
+-- messages in.
 -- What this script made ready: {run, tid, task}. It is written by `publish_ready`, at the end of every
 -- script, or leased at once instead.
 local ready = {}

@@ -14,6 +14,7 @@ LittleGhostError
 │  └─ UnsupportedInputError   the model cannot read this kind of input
 ├─ RunError                   about one run, seen by its caller
 │  ├─ RunNotFoundError  WaitTimeoutError  NoWorkerError  BlockingCallError  WorkerLostError
+│  └─ NotResumableError  SessionChangedError
 ├─ ProviderError              a model service failed
 │  ├─ RateLimitedError  OverloadedError  StreamError  ProviderTimeoutError  (retryable)
 │  ├─ AuthenticationError  InvalidRequestError  ContextWindowOverflowError
@@ -160,6 +161,18 @@ class WorkerLostError(RunError):
     """The workers that tried this task died, as often as the task may be tried."""
 
     code = "worker_lost"
+
+
+class NotResumableError(RunError):
+    """The run cannot be retried: it ended well, still goes on, or left nothing to go on from."""
+
+    code = "not_resumable"
+
+
+class SessionChangedError(RunError):
+    """The run's session went on without it, so that the run cannot be retried in it; fork it."""
+
+    code = "session_changed"
 
 
 class ProviderError(LittleGhostError):
@@ -368,29 +381,3 @@ def is_retryable(error: BaseException) -> bool:
     if isinstance(error, ProviderError):
         return error.is_retryable
     return isinstance(error, LittleGhostError) and error.retryable
-
-
-SAFE_SENTENCES: dict[type[LittleGhostError], str] = {
-    OutputLimitError: "The answer was cut at the model's output limit; please narrow the request.",
-    MalformedToolCallError: "The model asked for a tool in an invalid way; please try again.",
-    CleanupError: "The request could not be stopped cleanly.",
-    CancelledError: "The request was cancelled.",
-    DeadlineExceededError: "The request ran out of time.",
-    TurnLimitError: "The request needed more steps than are allowed.",
-    ToolCallLimitError: "The request needed more tool calls than are allowed.",
-}
-
-
-def safe_message(error: BaseException) -> str:
-    """Give the sentence about an error that any caller may be shown.
-
-    Returns:
-        The error's own text for `UnsupportedInputError`; a fixed sentence otherwise.
-    """
-    if isinstance(error, UnsupportedInputError):
-        return str(error)
-    for kind in type(error).__mro__:
-        sentence = SAFE_SENTENCES.get(kind)
-        if sentence:
-            return sentence
-    return "The request could not be completed; please try again."

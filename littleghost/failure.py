@@ -7,11 +7,46 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from littleghost.errors import LittleGhostError, safe_message
+from littleghost.errors import (
+    CancelledError,
+    CleanupError,
+    DeadlineExceededError,
+    LittleGhostError,
+    MalformedToolCallError,
+    OutputLimitError,
+    ToolCallLimitError,
+    TurnLimitError,
+    UnsupportedInputError,
+)
 
 _MAX_DETAIL = 2_000
 _MAX_TRACEBACK = 16_000
 _MAX_BASES = 12
+
+SAFE_SENTENCES: dict[type[LittleGhostError], str] = {
+    OutputLimitError: "The answer was cut at the model's output limit; please narrow the request.",
+    MalformedToolCallError: "The model asked for a tool in an invalid way; please try again.",
+    CleanupError: "The request could not be stopped cleanly.",
+    CancelledError: "The request was cancelled.",
+    DeadlineExceededError: "The request ran out of time.",
+    TurnLimitError: "The request needed more steps than are allowed.",
+    ToolCallLimitError: "The request needed more tool calls than are allowed.",
+}
+
+
+def safe_message(error: BaseException) -> str:
+    """Give the sentence about an error that any caller may be shown.
+
+    Returns:
+        The error's own text for `UnsupportedInputError`; a fixed sentence otherwise.
+    """
+    if isinstance(error, UnsupportedInputError):
+        return str(error)
+    for kind in type(error).__mro__:
+        sentence = SAFE_SENTENCES.get(kind)
+        if sentence:
+            return sentence
+    return "The request could not be completed; please try again."
 
 
 def _said(error: BaseException) -> str:

@@ -70,6 +70,7 @@ class Lease:
         awaited: What the participant that the task waited for left, `{r: result}` or `{x: error}`.
         header: The participant's header: who it is, under whom, and what it may see.
         base: How many records of the participant's list are older than the run.
+        origin: The run that first decided on the task, when another one goes on from it.
     """
 
     run_id: str
@@ -95,6 +96,7 @@ class Lease:
     now_ms: int
     header: Mapping[str, Any]
     awaited: Mapping[str, Any] | None
+    origin: str = ""
 
     @property
     def records(self) -> list[Any]:

@@ -27,7 +27,7 @@ from redis.exceptions import (
 from littleghost.errors import JournalError, JournalUnavailableError
 from littleghost.journal import keys
 
-_PARTS = ("base", "tasks", "joins", "finish", "state")
+_PARTS = ("base", "tasks", "bury", "joins", "finish", "state")
 _PASSING = (ConnectionError, TimeoutError, BusyLoadingError, OutOfMemoryError, ReadOnlyError)
 # How long the answer of a commit is kept: longer than redis-py repeats a command whose reply
 # was lost.

@@ -4,13 +4,12 @@ import pytest
 
 from littleghost import errors
 from littleghost.errors import (
-    SAFE_SENTENCES,
     LittleGhostError,
     ProviderError,
     UnsupportedInputError,
     is_retryable,
-    safe_message,
 )
+from littleghost.failure import SAFE_SENTENCES, safe_message
 
 
 def tree(kind: type[LittleGhostError]) -> list[type[LittleGhostError]]:

@@ -37,6 +37,8 @@ if stopped then
     -- The call was made: its result and what it changed are kept, though nothing follows from it.
     call('HSET', run.key .. ':r', tid, ARGV[plan.r])
     for _, o in ipairs(plan.o or {}) do change_state(part.s, o[1], o[2], ARGV[o[3]]) end
+  else
+    bury(run, tid, task, false)
   end
   drop(run, tid, task)
   if plan.x then call('HSET', run.key, 'said', ARGV[plan.x]) end
@@ -46,6 +48,10 @@ if stopped then
   return { 'stopped' }
 end
 
+if plan.f then
+  note(run, task.p)
+  bury(run, tid, task, false)
+end
 -- A join may have delivered to the list since the caller read it: then it must read it anew.
 local known, length = tonumber(ARGV[8]), nil
 for _, i in ipairs(plan.m or {}) do length = call('RPUSH', part.m, ARGV[i]) end
@@ -80,7 +86,7 @@ else
   drop(run, tid, task)
 end
 start(run, plan)
-if task.j and not plan.again and not plan.park then arrive(run, task.j, tid) end
+if task.j and not plan.again and not plan.park and not plan.f then arrive(run, task.j, tid) end
 if plan.done then
   if task.p == '0' then
     call('HSET', run.key, 'result', ARGV[plan.done])

@@ -52,6 +52,7 @@ local function settle(run, pid, part, record, failed)
   local raw = part.j and get(run, 'j:' .. part.j)
   if not raw then return end
   local join = cjson.decode(raw)
+  if failed and call('HEXISTS', run.key, 'oj:' .. part.j) == 0 then bury_join(run, part.j, join) end
   if failed and join.f and not join.one then
     if call('SISMEMBER', run.key .. ':j:' .. part.j, pid) == 0 then return end
     deliver(run, part.j, join)
@@ -80,11 +81,12 @@ local function cancel_participants(run, pids)
           unlease(run, name, task)
         end
         call('ZREM', P .. 'ready', ref(run, name))
-        call('ZREM', P .. 'timers', ref(run, name))
+        bury(run, name, task, call('ZREM', P .. 'timers', ref(run, name)) == 1)
         call('HDEL', run.key, 't:' .. name, 'd:' .. name)
         is_free = is_free or holder == name
       end
     elseif kind == 'j:' and is_below(cjson.decode(fields[i + 1]).p) then
+      bury_join(run, name, cjson.decode(fields[i + 1]))
       call('DEL', run.key .. ':j:' .. name, run.key .. ':o:' .. name, run.key .. ':q:' .. name)
       call('HDEL', run.key, fields[i])
     elseif kind == 'p:' and is_below(name) and not get(run, 'z:' .. name) then
@@ -115,7 +117,8 @@ local function start(run, plan)
   local width = {}
   for _, j in ipairs(plan.j or {}) do
     local one = #j.m == 1 and j.m[1] or nil
-    call('HSET', run.key, 'j:' .. j.id, cjson.encode({ t = j.t, p = j.p, one = one, f = j.f, keep = j.keep }))
+    call('HSET', run.key, 'j:' .. j.id, cjson.encode({ t = j.t, p = j.p, one = one, f = j.f, keep = j.keep,
+      w = not one and j.w or nil }))
     for i = 1, one and 0 or #j.m, 1000 do
       local last = math.min(i + 999, #j.m)
       call('SADD', run.key .. ':j:' .. j.id, unpack(j.m, i, last))

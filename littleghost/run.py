@@ -107,7 +107,8 @@ class Run(Resumable):
     @property
     def outcome(self) -> str | None:
         """completed, failed, partial or cancelled; None while the run goes on."""
-        return self.status if self.record.is_over else None
+        status = self.status
+        return status if self.record.is_over else None
 
     @property
     def is_finished(self) -> bool:

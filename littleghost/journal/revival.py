@@ -18,8 +18,10 @@ from littleghost.journal.remains import Remains
 from littleghost.json_values import dumps
 
 # Fields of the record that say how the old run ended, or that the new one gets anew.
-_ENDED = {"cutev", "deadline", "ended", "error", "ev", "first", "last", "nonce", "result"}
-_ENDED |= {"said", "session", "started", "stop", "stop_error", "sw", "text", "xh"}
+_ENDED = {
+    *("cutev", "deadline", "ended", "error", "ev", "first", "last", "nonce", "result", "said"),
+    *("session", "started", "stop", "stop_error", "sw", "text", "xh"),
+}
 # Marks of fields that stay with the old run: its tokens, its states, and what it has left.
 _OLD_MARKS = ("u:", "x:", "f:", "ot:", "od:", "oj:")
 # What a task's header loses: who had it, and when.

@@ -1,0 +1,64 @@
+"""Break runs of each kind off wherever that is possible, and require that a retry ends the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from littleghost.providers.registry import Models
+from tests.integration.journal.test_cut import MODES
+from tests.integration.journal.test_cut_graph import ForkGraph, RescueGraph
+from tests.integration.journal.test_cut_swarm import RelayProvider, RelaySwarm
+from tests.support import cast, flows
+from tests.support.resuming import break_everywhere, cancelling, failing
+from tests.support.scenarios import enqueue
+from tests.support.team import Team
+from tests.support.world import World
+
+pytestmark = pytest.mark.redis
+
+RUNS: dict[str, tuple[Any, str]] = {
+    "parallel": (cast.Clerk, "parallel"),
+    "exclusive": (cast.Clerk, "exclusive"),
+    "retry": (cast.Clerk, "retry one"),
+    "delegate": (cast.Boss, "delegate"),
+    "sequence": (flows.SequenceWorkflow, "go"),
+    "side by side": (flows.ParallelWorkflow, "go"),
+    "catching": (flows.CatchingWorkflow, "go"),
+    "sleeping": (flows.SleepingWorkflow, "go"),
+    "trying again": (flows.RetryingWorkflow, "go"),
+    "nested": (flows.OuterWorkflow, "go"),
+    "memo": (flows.MemoWorkflow, "go"),
+    "bounded": (flows.BoundedWorkflow, "go"),
+    "swarm": (RelaySwarm, "relay"),
+    "fork": (ForkGraph, "text"),
+    "rescue": (RescueGraph, "text"),
+    "team": (Team, "team 2 all: text; say one; say two"),
+    "team in team": (Team, "team 3 all: say one; [team 1 all: say two, say three]"),
+}
+
+
+@pytest.mark.parametrize("mode", ["pushed", "in place"])
+@pytest.mark.parametrize("name", RUNS)
+def test_a_cancelled_run_goes_on_to_the_same_end(
+    worlds: Callable[..., World], cast_models: Models, name: str, mode: str
+) -> None:
+    cast_models.connect("relay", RelayProvider())
+    assembly, text = RUNS[name]
+    world = worlds(**MODES[mode])
+    count, _ = break_everywhere(world, lambda: enqueue(world, text, assembly=assembly), cancelling)
+    assert count > 5
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_failed_run_goes_on_to_the_same_end(
+    worlds: Callable[..., World], cast_models: Models, name: str
+) -> None:
+    cast_models.connect("relay", RelayProvider())
+    assembly, text = RUNS[name]
+    world = worlds(in_place_max=1)
+    count, _ = break_everywhere(world, lambda: enqueue(world, text, assembly=assembly), failing)
+    # These go on without whoever failed.
+    assert count > 0 or name in ("trying again", "team", "team in team")

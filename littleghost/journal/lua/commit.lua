@@ -5,7 +5,7 @@
 -- plan: l live events, e events, m messages, st state, r result, u usage, o state operations, x text,
 --   p participants, j joins, t tasks, k participants to cancel, again (delay ms, header changes),
 --   park (the participant the task waits for), w (wake the coordinator, ms from now), done (complete
---   the participant), f (fail it: outcome, error), say (what a composite's session gets), next
+--   the participant), f (fail it: outcome, error, whether the task was not begun), say (what a composite's session gets), next
 --   (queues served here), cut (turns whose live text stays), up (how many entries of the parent's
 --   list the caller has).
 -- Returns {'ok', ready, lease or false, now, length of the list after an append} | {'stopped'} |
@@ -50,6 +50,7 @@ end
 
 if plan.f then
   note(run, task.p)
+  if plan.f[3] then task.s = 'ready' end
   bury(run, tid, task, false)
 end
 -- A join may have delivered to the list since the caller read it: then it must read it anew.

@@ -174,6 +174,53 @@ def test_what_a_failing_turn_said_is_taken_back(world: World, bound: Callable[..
     assert (end.conversation, end.response) == (quiet.conversation, quiet.response)
 
 
+@pytest.mark.parametrize("exclusive", [False, True])
+def test_a_call_that_failed_the_run_is_made_again_and_so_are_those_behind_it(
+    world: World, monkeypatch: pytest.MonkeyPatch, exclusive: bool
+) -> None:
+    def close(self: Any) -> None:
+        if self.name in broken_tools:
+            raise RuntimeError("cannot be closed")
+
+    broken_tools: set[str] = set()
+    monkeypatch.setattr(cast.Traced, "close", close, raising=False)
+    monkeypatch.setattr(cast.Exclusive, "idempotent", True)
+    text = "exclusive" if exclusive else "parallel"
+    quiet = quiet_end(world, text)
+    broken_tools.add("exclusive" if exclusive else "fetch")
+    old = cast.Clerk.enqueue(text)
+    world.carry(old.id)
+    assert old.error is not None
+    assert old.error.code == "cleanup"
+    assert len(cast.EFFECTS) == (1 if exclusive else 2)
+    broken_tools.clear()
+    new = old.retry()
+    world.carry(new.id)
+    assert new.result is not None
+    assert new.response == quiet.response
+    assert len(new.result.messages) == len(quiet.conversation)
+    told = cast.results(list(new.result.messages))
+    assert all(text.startswith("done") for text in told.values()), told
+    check_journal(world.client, world.partitions)
+
+
+def test_a_call_that_was_refused_before_it_began_has_no_unknown_outcome(
+    worlds: Callable[..., World], bound: Callable[..., None]
+) -> None:
+    world = worlds(in_place_max=1, definition_mismatch="refuse")
+    bound()
+    old = Bounded.enqueue("parallel")
+    world.carry(until=lambda: "0-c0.0" in world.record(old.id).tasks)
+    bound(max_turns=7)
+    world.carry(old.id)
+    assert old.error is not None
+    assert (old.error.code, cast.EFFECTS.total()) == ("definition_changed", 0)
+    new = old.retry()
+    world.carry(new.id)
+    assert (new.response, end_of(world, new.id).unknown) == ("Both are done.", [])
+    assert sorted(cast.EFFECTS) == [f"{old.id}:0-c0.0", f"{old.id}:0-c0.1"]
+
+
 def test_steps_that_ended_well_stay(world: World) -> None:
     old_id = broken(world, "go", "0.1-t0", assembly=flows.SequenceWorkflow)
     old = Run.get(old_id)

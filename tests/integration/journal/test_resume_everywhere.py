@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from littleghost.providers.registry import Models
+from littleghost.providers.scripted import Call, Reply
 from tests.integration.journal.test_cut import MODES
 from tests.integration.journal.test_cut_graph import ForkGraph, RescueGraph
 from tests.integration.journal.test_cut_swarm import RelayProvider, RelaySwarm
@@ -19,11 +20,17 @@ from tests.support.world import World
 
 pytestmark = pytest.mark.redis
 
+# A child of several tasks, which must not begin anew when its caller goes on.
+cast.SCRIPTS["errand"] = [
+    Reply(tool_calls=[Call("clerk", {"input": "parallel"}), Call("fetch", {"n": 5})]),
+    Reply(text="It is done."),
+]
 RUNS: dict[str, tuple[Any, str]] = {
     "parallel": (cast.Clerk, "parallel"),
     "exclusive": (cast.Clerk, "exclusive"),
     "retry": (cast.Clerk, "retry one"),
     "delegate": (cast.Boss, "delegate"),
+    "errand": (cast.Boss, "errand"),
     "sequence": (flows.SequenceWorkflow, "go"),
     "side by side": (flows.ParallelWorkflow, "go"),
     "catching": (flows.CatchingWorkflow, "go"),

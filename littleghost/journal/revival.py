@@ -88,8 +88,13 @@ class _Reviving:
             for name, value in old.fields.items()
             if name.startswith("z:") and value.endswith(",completed")
         }
+        self._not_well = self._participants.keys() - self._well
+        self._parked: dict[str, list[str]] = defaultdict(list)
+        for task in self._buried.values():
+            if "pk" in task:
+                self._parked[task["p"]].append(task["pk"])
+        # The state with which each participant that goes on does so.
         self._states: dict[str, dict[str, Any]] = {}
-        self._lengths: dict[str, int] = {}
 
     def revival(self, new_key: str) -> Revival | None:
         self._collect("0")
@@ -111,14 +116,14 @@ class _Reviving:
         )
         name = self._own(self._participants[pid]["m"])
         if length is not None and name is not None:
-            not_well = self._participants.keys() - self._well
-            count, state = kept(kind, state, self._old.tails.get(pid, ()), not_well)
+            count, state = kept(kind, state, self._old.tails.get(pid, ()), self._not_well)
             self._new.cuts[name] = length + count
         self._states[pid] = state
-        parked = [t["pk"] for t in self._buried.values() if t["p"] == pid and "pk" in t]
-        waits_for = awaited(kind, state, parked)
+        waits_for = awaited(kind, state, self._parked[pid])
+        # Those whose failure it has dealt with stay as they are.
+        waits_for = set(self._children[pid] if waits_for is None else waits_for)
         for child in self._children[pid]:
-            if child not in self._well and (waits_for is None or child in waits_for):
+            if child in waits_for and child not in self._well:
                 self._collect(child)
 
     def _own(self, key: str) -> str | None:

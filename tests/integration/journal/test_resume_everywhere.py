@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -9,12 +10,14 @@ import pytest
 
 from littleghost.providers.registry import Models
 from littleghost.providers.scripted import Call, Reply
+from littleghost.run import Run
 from tests.integration.journal.test_cut import MODES
 from tests.integration.journal.test_cut_graph import ForkGraph, RescueGraph
 from tests.integration.journal.test_cut_swarm import RelayProvider, RelaySwarm
 from tests.support import cast, flows
+from tests.support.checks import check_journal
 from tests.support.resuming import break_everywhere, cancelling, failing
-from tests.support.scenarios import enqueue
+from tests.support.scenarios import end_of, enqueue
 from tests.support.team import Team
 from tests.support.world import World
 
@@ -69,3 +72,42 @@ def test_a_failed_run_goes_on_to_the_same_end(
     count, _ = break_everywhere(world, lambda: enqueue(world, text, assembly=assembly), failing)
     # These go on without whoever failed.
     assert count > 0 or name in ("trying again", "team", "team in team")
+
+
+@pytest.mark.parametrize("name", ["exclusive", "errand", "side by side", "fork", "team in team"])
+def test_a_retry_that_is_broken_off_is_retried_as_well(
+    worlds: Callable[..., World], cast_models: Models, name: str
+) -> None:
+    cast_models.connect("relay", RelayProvider())
+    assembly, text = RUNS[name]
+    world = worlds(in_place_max=1)
+    chance = random.Random(name)
+    longest = 0
+    for _ in range(25):
+        world.reset()
+        run_id = enqueue(world, text, assembly=assembly)
+        for attempt in range(4):
+            heal = cancelling(world, run_id, chance.randint(2, 25))
+            world.carry(run_id)
+            heal()
+            cast.HOOKS[:] = cast.HOOKS[:1]
+            if world.record(run_id).status == "completed":
+                longest = max(longest, attempt)
+                break
+            run_id = Run(run_id).retry().id
+        world.carry(run_id)
+        end = end_of(world, run_id)
+        assert (end.status, end.unknown) == ("completed", [])
+        assert end.response == QUIET[name]
+        assert set(cast.EFFECTS.values()) <= {1}
+        check_journal(world.client, world.partitions)
+    assert longest >= 2
+
+
+QUIET = {
+    "exclusive": "One by one.",
+    "errand": "It is done.",
+    "side by side": '{"said":["one","two","three"]}',
+    "fork": "a=one b2=Both are done. two",
+    "team in team": "one | two | three",
+}

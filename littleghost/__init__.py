@@ -14,6 +14,7 @@ from littleghost.version import __version__
 
 if TYPE_CHECKING:
     from littleghost.agent import Agent
+    from littleghost.builders import AgentBuilder, GraphBuilder, SwarmBuilder, WorkflowBuilder
     from littleghost.errors import LittleGhostError, ToolError
     from littleghost.events import StreamEvent
     from littleghost.failure import Failure
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from littleghost.result import RunResult
     from littleghost.run import Run
     from littleghost.settings import Settings
+    from littleghost.subagents import Subagent, SubagentLimits
     from littleghost.swarm import Member, Swarm
     from littleghost.tool import Tool
     from littleghost.usage import Usage
@@ -32,11 +34,13 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Agent": "agent",
+    "AgentBuilder": "builders",
     "Document": "messages",
     "Edge": "graph",
     "ErrorEdge": "graph",
     "Failure": "failure",
     "Graph": "graph",
+    "GraphBuilder": "builders",
     "Image": "messages",
     "Invocation": "invocation",
     "Limits": "limits",
@@ -48,23 +52,29 @@ _HOMES = {
     "RunResult": "result",
     "Settings": "settings",
     "StreamEvent": "events",
+    "Subagent": "subagents",
+    "SubagentLimits": "subagents",
     "Swarm": "swarm",
+    "SwarmBuilder": "builders",
     "Text": "messages",
     "Tool": "tool",
     "ToolError": "errors",
     "Usage": "usage",
     "Workflow": "workflow",
+    "WorkflowBuilder": "builders",
     "configure": "wiring",
     "models": "wiring",
 }
 
 __all__ = [
     "Agent",
+    "AgentBuilder",
     "Document",
     "Edge",
     "ErrorEdge",
     "Failure",
     "Graph",
+    "GraphBuilder",
     "Image",
     "Invocation",
     "Limits",
@@ -76,12 +86,16 @@ __all__ = [
     "RunResult",
     "Settings",
     "StreamEvent",
+    "Subagent",
+    "SubagentLimits",
     "Swarm",
+    "SwarmBuilder",
     "Text",
     "Tool",
     "ToolError",
     "Usage",
     "Workflow",
+    "WorkflowBuilder",
     "__version__",
     "configure",
     "models",

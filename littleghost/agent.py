@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from littleghost import registry
-from littleghost.assembly import Assembly
+from littleghost.assembly import Assembly, builder_of
+from littleghost.context import Binding
+from littleghost.delegation import AssemblyTool
+from littleghost.engine.advance import register_decider
 from littleghost.engine.commands import ParticipantSpec, TaskSpec
 from littleghost.engine.decide import agent as decide
+from littleghost.engine.decide.subagents import decide as decide_subagents
 from littleghost.engine.opening import Opening
 from littleghost.engine.turn import TURNS
 from littleghost.errors import DefinitionError, InvocationError
 from littleghost.json_values import check_json_mapping, clean_text
 from littleghost.providers.base import ToolSpec
+from littleghost.subagents import ControlTool, SubagentLimits, control_tools, read_subagents
 from littleghost.toolset import Declarations, Toolset, validate_declarations
+
+if TYPE_CHECKING:
+    from littleghost.builders import AgentBuilder
 
 DEFAULT_PROMPT = "You are a helpful agent."
 
@@ -28,12 +36,17 @@ class Agent(Assembly, abstract=True):
         system_prompt: Text, or a method `system_prompt(self)` that writes it for one run. Blank
             text means that there is none.
         tools: Tool classes, decorated functions and tool providers; added to those of the bases.
+        subagents: Kinds of agents that the model may start, talk to and wait for: `Subagent(…)` or
+            agent classes, or a method `subagents(self)` that lists them for one run.
+        subagent_limits: What they may use up, all together.
     """
 
     kind: ClassVar[str] = "agent"
     model: Any = None
     system_prompt: Any = DEFAULT_PROMPT
     tools: ClassVar[Sequence[Any]] = ()
+    subagents: Any = ()
+    subagent_limits: ClassVar[SubagentLimits] = SubagentLimits()
     _declarations: ClassVar[Declarations | None] = None
 
     def __init_subclass__(cls, *, abstract: bool = False, **options: Any) -> None:
@@ -57,8 +70,18 @@ class Agent(Assembly, abstract=True):
                         f"{cls.__qualname__}.tools is {own!r}; use a list of tools"
                     )
                 declared += [tool for tool in own if tool not in declared]
+            if callable(cls.subagents):
+                declared.append(_RunSubagents)
+            else:
+                kinds = read_subagents(cls.subagents, f"{cls.__qualname__}.subagents")
+                declared += control_tools(kinds)
             cls._declarations = validate_declarations(declared, f"{cls.__qualname__}.tools")
         return cls._declarations
+
+    @classmethod
+    def to_builder(cls) -> AgentBuilder:
+        """Give a builder that begins with what this class declares and can do."""
+        return cast("AgentBuilder", builder_of(cls))
 
     @classmethod
     def check_definition(cls) -> None:
@@ -76,10 +99,25 @@ class Agent(Assembly, abstract=True):
                 raise DefinitionError(str(error)) from error
         if not (callable(cls.system_prompt) or isinstance(cls.system_prompt, str)):
             raise DefinitionError(f"{name}.system_prompt must be text or a method")
+        if not isinstance(cls.subagent_limits, SubagentLimits):
+            raise DefinitionError(
+                f"{name}.subagent_limits is {cls.subagent_limits!r}; use SubagentLimits(…)"
+            )
         for entry in cls.declarations().entries:
             schema = getattr(entry, "schema", None)
             if schema is not None:
                 schema()
+
+    @classmethod
+    def parts(cls) -> Sequence[type[Assembly]]:
+        """Give the assemblies that are its tools, and its subagents."""
+        found: list[type[Assembly]] = []
+        for entry in cls.declarations().entries:
+            if isinstance(entry, type) and issubclass(entry, AssemblyTool):
+                found.append(entry.assembly)
+            elif isinstance(entry, type) and issubclass(entry, ControlTool):
+                found += [item.agent for item in entry.kinds.values() if item.agent not in found]
+        return found
 
     @classmethod
     def definition(cls) -> Mapping[str, Any]:
@@ -135,6 +173,20 @@ class Agent(Assembly, abstract=True):
         """
         del turn
         return specs
+
+
+class _RunSubagents:
+    """Offers the control tools of the subagents that an agent's method lists for a run."""
+
+    @staticmethod
+    def tools(binding: Binding) -> Sequence[Any]:
+        """Give the tools; none when there are no kinds."""
+        agent = binding.agent
+        owner = f"{type(agent).__qualname__}.subagents()"
+        return control_tools(read_subagents(agent.subagents() or (), owner))
+
+
+register_decider("subagents", decide_subagents)
 
 
 def _told(value: Any) -> Any:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal, Self
+from importlib import import_module
+from typing import Any, ClassVar, Literal, Protocol, Self
 
 from littleghost import registry
 from littleghost.context import Binding
@@ -25,6 +26,14 @@ from littleghost.run import AsyncRunStream, Run, RunStream, start_run, start_run
 
 _ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 Input = str | Message | Mapping[str, Any]
+
+
+class Buildable(Protocol):
+    """What gives an assembly class when it is needed: a builder."""
+
+    def build(self) -> Any:
+        """Give the class."""
+        ...
 
 
 class Assembly:
@@ -53,11 +62,15 @@ class Assembly:
         cls._abstract = abstract
         cls._checked = False
         cls._fingerprint = None
+        cls._reachable = None
+        cls._definitions = None
         if not abstract:
             registry.register(cls)
 
     _checked: ClassVar[bool] = False
     _fingerprint: ClassVar[str | None] = None
+    _reachable: ClassVar[Sequence[type[Assembly]] | None] = None
+    _definitions: ClassVar[Mapping[str, registry.Built] | None] = None
 
     def __init__(self, binding: Binding | None = None) -> None:
         """Make the instance that one task works with; applications never call this.
@@ -122,6 +135,30 @@ class Assembly:
         """Check what this kind of assembly declares beyond the common part."""
 
     @classmethod
+    def parts(cls) -> Sequence[type[Assembly]]:
+        """Give the assemblies that it may start by itself, as far as the class declares them."""
+        return ()
+
+    @classmethod
+    def reachable(cls) -> Sequence[type[Assembly]]:
+        """Give itself and all that a run of it may start, as far as classes declare it.
+
+        Raises:
+            DefinitionError: One of them is declared wrongly.
+        """
+        if cls._reachable is None:
+            found: dict[type[Assembly], None] = {cls: None}
+            waiting = [cls]
+            while waiting:
+                item = waiting.pop()
+                item.check()
+                new = [part for part in item.parts() if part not in found]
+                found.update(dict.fromkeys(new))
+                waiting += new
+            cls._reachable = tuple(found)
+        return cls._reachable
+
+    @classmethod
     def definition(cls) -> Mapping[str, Any]:
         """Give what the definition consists of, as JSON; the fingerprint is made of it."""
         return {
@@ -130,6 +167,13 @@ class Assembly:
             "id": cls.id(),
             "limits": cls.limits.to_json(),
         }
+
+    @classmethod
+    def definitions(cls) -> Mapping[str, registry.Built]:
+        """Give the definitions that a run of it keeps, by name; those that builders made."""
+        if cls._definitions is None:
+            cls._definitions = registry.definitions_of(cls)
+        return cls._definitions
 
     @classmethod
     def fingerprint(cls) -> str:
@@ -153,7 +197,13 @@ class Assembly:
         return [participant], [task]
 
     @classmethod
-    def as_tool(cls, *, name: str | None = None, description: str | None = None) -> Any:
+    def as_tool(
+        cls,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        preserve_context: bool = False,
+    ) -> Any:
         """Offer this assembly to another agent's model as a tool with one text, `input`.
 
         The call starts this assembly as a participant of the same run, with a conversation of its
@@ -163,11 +213,13 @@ class Assembly:
         Args:
             name: What the model calls it; the assembly's id unless given.
             description: What the model is told; the assembly's description unless given.
+            preserve_context: Whether a call goes on with what was said in the agent's earlier
+                calls of it, in this run; they then go one after the other.
 
         Returns:
             A tool class for an agent's `tools`.
         """
-        return assembly_tool(cls, name, description)
+        return assembly_tool(cls, name, description, preserve_context=preserve_context)
 
     @classmethod
     def enqueue(cls, message: Input, *, lane: Literal["", "batch"] = "", **fields: Any) -> Run:
@@ -246,3 +298,10 @@ def derived_id(name: str) -> str:
     """Make an id of a class name: no trailing kind, words joined by underscores."""
     short = re.sub(r"(Agent|Workflow|Swarm|Graph)$", "", name) or name
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", short).lower().strip("_")
+
+
+def builder_of(cls: type[Assembly]) -> Any:
+    """Begin a builder of a class's kind with what the class declares."""
+    # By name, since builders stand above this module.
+    builders = import_module("littleghost.builders")
+    return getattr(builders, f"{cls.kind.capitalize()}Builder")(base=cls)

@@ -13,6 +13,8 @@ class AssemblyTool(Tool):
 
     Attributes:
         assembly: The class that does the work.
+        preserve_context: Whether each call goes on with the conversation of those before it, one
+            after the other.
     """
 
     description = "Delegate a task."
@@ -25,6 +27,7 @@ class AssemblyTool(Tool):
     # Starting a participant takes effect only when it is recorded, so it may always be repeated.
     idempotent = True
     assembly: ClassVar[Any] = None
+    preserve_context: ClassVar[bool] = False
 
     def call(self, input: Any) -> Any:
         """Refuse: the engine starts the assembly instead of calling the tool."""
@@ -33,7 +36,9 @@ class AssemblyTool(Tool):
         )
 
 
-def assembly_tool(assembly: Any, name: str | None, description: str | None) -> type[AssemblyTool]:
+def assembly_tool(
+    assembly: Any, name: str | None, description: str | None, *, preserve_context: bool
+) -> type[AssemblyTool]:
     """Make the tool class of an assembly; see `Assembly.as_tool`."""
     chosen = name or assembly.id()
     return type(
@@ -44,5 +49,6 @@ def assembly_tool(assembly: Any, name: str | None, description: str | None) -> t
             "name": chosen,
             "description": description or assembly.description or f"Delegate a task to {chosen}.",
             "assembly": assembly,
+            "preserve_context": bool(preserve_context),
         },
     )

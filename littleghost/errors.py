@@ -14,6 +14,7 @@ LittleGhostError
 │  └─ UnsupportedInputError   the model cannot read this kind of input
 ├─ RunError                   about one run, seen by its caller
 │  ├─ RunNotFoundError  WaitTimeoutError  NoWorkerError  BlockingCallError  WorkerLostError
+│  ├─ RunOverError  ApprovalError  SignalError  InterjectionError  (what is sent into it)
 │  └─ NotResumableError  SessionChangedError
 ├─ ProviderError              a model service failed
 │  ├─ RateLimitedError  OverloadedError  StreamError  ProviderTimeoutError  (retryable)
@@ -21,7 +22,7 @@ LittleGhostError
 │  └─ ProtocolError           the model broke the rules of the conversation
 │     └─ OutputLimitError  MalformedToolCallError  TurnLimitError  ToolCallLimitError
 ├─ AssemblyError              several participants together
-│  ├─ AssemblyLimitError  AssemblyRoutingError  AssemblyStepTimeoutError
+│  ├─ AssemblyLimitError  AssemblyRoutingError  AssemblyStepTimeoutError  SignalTimeoutError
 │  └─ ReplayError             recorded history and code disagree
 ├─ ToolError                  its text is shown to the model
 │  └─ ToolTimeoutError
@@ -175,6 +176,30 @@ class SessionChangedError(RunError):
     code = "session_changed"
 
 
+class ApprovalError(RunError):
+    """There is nothing to approve under this id, or it was answered otherwise already."""
+
+    code = "approval"
+
+
+class SignalError(RunError):
+    """A signal could not be sent: its id was used for another one, or too many are waiting."""
+
+    code = "signal"
+
+
+class InterjectionError(RunError):
+    """A message could not be put in: not one agent is at work, or its id was used already."""
+
+    code = "interjection"
+
+
+class RunOverError(RunError):
+    """The run has ended, so nothing can reach it any more."""
+
+    code = "run_over"
+
+
 class ProviderError(LittleGhostError):
     """A model service failed or answered in a way that cannot be used.
 
@@ -297,6 +322,12 @@ class AssemblyStepTimeoutError(AssemblyError):
     """One step of a composite did not end within its own time; not the run's deadline."""
 
     code = "assembly_step_timeout"
+
+
+class SignalTimeoutError(AssemblyError):
+    """A workflow waited for a signal, and none came in time."""
+
+    code = "signal_timeout"
 
 
 class ReplayError(AssemblyError):

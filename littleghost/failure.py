@@ -19,6 +19,8 @@ from littleghost.errors import (
     UnsupportedInputError,
 )
 
+# Nothing inside a run goes on after one of these: no further attempt, no error edge.
+NEVER_RECOVERED = (CancelledError, DeadlineExceededError, CleanupError)
 _MAX_DETAIL = 2_000
 _MAX_TRACEBACK = 16_000
 _MAX_BASES = 12

@@ -12,7 +12,7 @@ from littleghost.docstrings import parameter_texts
 from littleghost.errors import DefinitionError
 from littleghost.providers.base import ToolSpec
 from littleghost.schema import CompiledSchema
-from littleghost.tool import Tool, check_options, first_paragraph
+from littleghost.tool import Tool, as_attributes, check_options, first_paragraph
 from littleghost.tool_output import MAX_RESULT_TOKENS, ToolOutcome
 
 P = ParamSpec("P")
@@ -39,6 +39,10 @@ class FunctionTool(Tool):
         }
         arguments.update({name: give(self) for name, give in kind.injected.items()})
         return kind.function(**arguments)
+
+    def _approval_input(self, input: object) -> Any:
+        model = self.schema().read(input)
+        return {alias: getattr(model, field) for field, alias in type(self).fields.items()}
 
     @classmethod
     def _compile_schema(cls) -> CompiledSchema:
@@ -129,7 +133,9 @@ def tool(
         function: The function, when used as `@tool` alone; it may be `async`.
         name: How the model calls it; by default the function's name.
         description: What the model is told; by default the docstring's first paragraph.
-        options: exclusive, idempotent, timeout_s, queue or available_if, as on `Tool`.
+        options: exclusive, idempotent, timeout_s, queue, available_if, requires_approval or
+            approval_timeout_s, as on `Tool`; a `requires_approval` that decides by the call is a
+            function of the arguments as a dict.
 
     Raises:
         DefinitionError: An option is unknown, or this is not a function with named parameters.
@@ -149,7 +155,7 @@ def tool(
             "__module__": function.__module__,
             "__qualname__": function.__qualname__,
             "__doc__": function.__doc__,
-            **options,
+            **as_attributes(options),
         }
         made: Any = type(function.__name__, (FunctionTool,), body)
         return ToolFunction(function, made)

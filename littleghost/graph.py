@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from littleghost import registry
-from littleghost.assembly import Assembly
+from littleghost.assembly import Assembly, builder_of
 from littleghost.engine.advance import register_decider
 from littleghost.engine.decide.graph import GraphPlan
 from littleghost.engine.decide.graph_state import NodeResult, State
@@ -16,6 +16,9 @@ from littleghost.errors import DefinitionError
 from littleghost.graph_check import check_graph
 from littleghost.graph_diagram import draw
 from littleghost.graph_parts import Edge, ErrorEdge, Node
+
+if TYPE_CHECKING:
+    from littleghost.builders import GraphBuilder
 
 __all__ = ["Edge", "ErrorEdge", "Graph", "Node", "NodeResult", "State"]
 
@@ -62,21 +65,34 @@ class Graph(Assembly, abstract=True):
         return cls._plan
 
     @classmethod
+    def to_builder(cls) -> GraphBuilder:
+        """Give a builder that begins with what this class declares and can do."""
+        return cast("GraphBuilder", builder_of(cls))
+
+    @classmethod
     def check_definition(cls) -> None:
         """Check the graph, then the assemblies of its nodes."""
         if cls._plan is not None:
             # A graph that is a node of itself, somewhere below, is being checked already.
             return
         plan = cls.plan()
+        problems: list[str] = []
         try:
             for name, node in plan.nodes.items():
                 try:
                     node.assembly.check()
                 except DefinitionError as error:
-                    raise DefinitionError(f"{cls.__qualname__}.nodes[{name!r}]: {error}") from error
+                    problems.append(f"{cls.__qualname__}.nodes[{name!r}]: {error}")
+            if problems:
+                raise DefinitionError("; ".join(problems))
         except BaseException:
             cls._plan = None
             raise
+
+    @classmethod
+    def parts(cls) -> Sequence[type[Assembly]]:
+        """Give the assemblies of its nodes."""
+        return [node.assembly for node in cls.plan().nodes.values()]
 
     @classmethod
     def definition(cls) -> Mapping[str, Any]:

@@ -50,8 +50,7 @@ class _Reader:
         """Read all of it; the plan is of use only if there are no problems."""
         declared = self._declared
         self._read_nodes(declared.nodes)
-        for field in ("start", "finish"):
-            self._named(getattr(declared, field), f"{field} is")
+        ends = [self._named(getattr(declared, name), f"{name} is") for name in ("start", "finish")]
         for field in ("max_steps", "max_concurrency"):
             self._count(getattr(declared, field), f"{field} is")
         before = len(self.problems)
@@ -70,8 +69,7 @@ class _Reader:
             routes=routes,
             errors=_by_source(errors),
         )
-        ends_known = {declared.start, declared.finish} <= self._names
-        if len(self.problems) > before or not ends_known:
+        if len(self.problems) > before or not all(ends):
             # What the edges make together is of no interest before each of them is right.
             return plan
         structure = Structure(plan, fan_ins, declared.max_concurrency)
@@ -94,6 +92,10 @@ class _Reader:
                 self.problems.append(f"{where} is {node.assembly!r}; use an assembly class")
                 continue
             self._callable(node.input, f"{where}: input")
+            for flag in ("history", "context"):
+                value: Any = getattr(node, flag)
+                if not isinstance(value, bool):
+                    self.problems.append(f"{where}: {flag} is {value!r}; use True or False")
             try:
                 policy = StepPolicy.read(
                     where,
@@ -108,8 +110,8 @@ class _Reader:
             self._nodes[name] = NodePlan(
                 assembly=node.assembly,
                 policy=policy,
-                history=bool(node.history),
-                context=bool(node.context),
+                history=node.history,
+                context=node.context,
                 mapper=node.input,
             )
 

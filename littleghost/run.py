@@ -15,18 +15,18 @@ from littleghost.ids import check_run_id
 from littleghost.invocation import Invocation
 from littleghost.journal.record import RunRecord
 from littleghost.messages import Message
+from littleghost.reach import Reachable
 from littleghost.result import RunResult
 from littleghost.resume import Resumable
 from littleghost.start import create_run
 from littleghost.usage import Usage
 from littleghost.watch import Watch, watch_async
-from littleghost.wiring import Runtime, runtime
 
 if TYPE_CHECKING:
     from littleghost.assembly import Assembly
 
 
-class Run(Resumable):
+class Run(Reachable, Resumable):
     """One top-level execution of an assembly, durable from the moment it exists.
 
     A handle holds what it last read; `refresh`, `wait` and the like read anew. Facts of a run that
@@ -58,10 +58,6 @@ class Run(Resumable):
     def __repr__(self) -> str:
         status = self._record.status if self._record else "not read yet"
         return f"<Run {self.id} {status}>"
-
-    @property
-    def _work(self) -> Runtime:
-        return runtime()
 
     @property
     def record(self) -> RunRecord:
@@ -99,7 +95,10 @@ class Run(Resumable):
 
     @property
     def status(self) -> str:
-        """queued, running, stopping, or the outcome; as last read unless it had not ended."""
+        """queued, running, waiting, stopping, or the outcome; read anew until it has ended.
+
+        A run is waiting when only a person's answer or a signal can move it; see `pending`.
+        """
         if not self.record.is_over:
             self.refresh()
         return self.record.status

@@ -14,7 +14,7 @@ from littleghost.context import Binding
 from littleghost.engine.commands import Emit
 from littleghost.engine.opening import ROOT, Opening
 from littleghost.engine.view import CONTEXT_STATE, RunView
-from littleghost.errors import DefinitionError, InvocationError
+from littleghost.errors import ConfigurationError, DefinitionError, InvocationError
 from littleghost.ids import check_run_id, place_run
 from littleghost.invocation import Invocation, read_invocation
 from littleghost.journal import keys
@@ -79,7 +79,7 @@ def launch(
         invocation_id=invocation.invocation_id or run_id,
         session_id=invocation.session_id or run_id,
     )
-    _check_model(cls, invocation, work)
+    _check_models(cls, invocation, work)
     plan = _plan(cls, invocation, lane, work, earlier)
     if invocation.deadline_at is not None:
         left_s = (invocation.deadline_at - now).total_seconds()
@@ -103,14 +103,36 @@ def _check_importable(cls: type[Assembly], work: Runtime) -> None:
             f"{registry.name_of(cls)!r} exists in this process only, so no worker could run it; "
             "move the class to a module that the workers import"
         )
+    local = [text for built in cls.definitions().values() for text in built.local]
+    if local:
+        raise DefinitionError(f"{cls.__qualname__}: " + "; ".join(dict.fromkeys(local)))
 
 
-def _check_model(cls: type[Assembly], invocation: Invocation, work: Runtime) -> None:
+def _check_models(cls: type[Assembly], invocation: Invocation, work: Runtime) -> None:
+    """Refuse a model that is not configured: the run's own, and those its participants declare."""
     view = RunView(invocation.run_id, invocation, registry.name_of(cls))
     assembly = cls.bind(Binding(run=view, invocation=invocation))
     choose = getattr(assembly, "model_selection", None)
     if choose is not None:
-        work.models.check(choose())
+        _check_model(cls, choose(), work)
+    seen: set[str | None] = set()
+    for part in cls.reachable()[1:]:
+        chosen: Any = getattr(part, "model", "")
+        # What a method chooses is known in the run only; kinds without a model have none to check.
+        if part.kind != "agent" or callable(chosen):
+            continue
+        if isinstance(chosen, str | None):
+            if chosen in seen:
+                continue
+            seen.add(chosen)
+        _check_model(part, chosen, work)
+
+
+def _check_model(owner: type[Assembly], selection: Any, work: Runtime) -> None:
+    try:
+        work.models.check(selection)
+    except ConfigurationError as error:
+        raise type(error)(f"{owner.__qualname__}.model: {error}") from error
 
 
 def _plan(
@@ -146,6 +168,7 @@ def _plan(
         "fp": cls.fingerprint(),
         "inv": document,
         "ln": lane,
+        **{keys.definition(name): built.text for name, built in cls.definitions().items()},
     }
     if cls.kind == "agent":
         facts["cutev"] = stored_event(Emit("invocation_error"), ROOT)

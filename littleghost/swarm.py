@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields
 from functools import cached_property
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from littleghost.agent import Agent
-from littleghost.assembly import Assembly
+from littleghost.assembly import Assembly, builder_of
 from littleghost.engine.advance import register_decider
 from littleghost.engine.decide.swarm import decide
 from littleghost.errors import DefinitionError, LittleGhostError
@@ -16,6 +16,9 @@ from littleghost.failure import name_of_class
 from littleghost.handoff import HANDOFF, Targets
 from littleghost.policy import StepPolicy
 from littleghost.tool import NAME_PATTERN
+
+if TYPE_CHECKING:
+    from littleghost.builders import SwarmBuilder
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +113,11 @@ class Swarm(Assembly, abstract=True):
         return [{"id": name, "description": roster[name].agent.description} for name in allowed]
 
     @classmethod
+    def parts(cls) -> Sequence[type[Assembly]]:
+        """Give the agents of its members."""
+        return [member.agent for member in cls.roster().values()]
+
+    @classmethod
     def _named(cls, reference: Any) -> str:
         """Give the id of the member that a class, a `Member` or an id means.
 
@@ -126,6 +134,11 @@ class Swarm(Assembly, abstract=True):
             return found[0]
         why = f"means {' and '.join(found)}; use an id" if found else "is no member"
         raise DefinitionError(f"{_told(reference)} {why}; the members are {', '.join(roster)}")
+
+    @classmethod
+    def to_builder(cls) -> SwarmBuilder:
+        """Give a builder that begins with what this class declares and can do."""
+        return cast("SwarmBuilder", builder_of(cls))
 
     @classmethod
     def check_definition(cls) -> None:

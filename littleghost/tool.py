@@ -20,7 +20,19 @@ NAME_PATTERN: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 QUEUE_PATTERN: Final = re.compile(r"[a-z0-9._-]{1,64}")
 _WORD_BREAK: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 # What may be set where a tool is made at run time, besides name, description and schema.
-OPTIONS: Final = frozenset({"exclusive", "idempotent", "timeout_s", "queue", "available_if"})
+OPTIONS: Final = frozenset(
+    {
+        "exclusive",
+        "idempotent",
+        "timeout_s",
+        "queue",
+        "available_if",
+        "requires_approval",
+        "approval_timeout_s",
+    }
+)
+# A question to a person does not wait for ever.
+APPROVAL_TIMEOUT_S: Final = 7 * 24 * 3600.0
 
 
 class Tool:
@@ -44,6 +56,10 @@ class Tool:
         queue: The queue whose workers run it; None for the usual one.
         available_if: Asked with the `Binding` before the model is told about the tool and again
             before each call; a false answer leaves the tool out. None for always.
+        requires_approval: Whether a person must allow each call, or a method that decides by the
+            call's input, which it is given as `call` would be; that method must not act. The run
+            waits without a worker; see `Run.pending` and `Run.approve`.
+        approval_timeout_s: Seconds after which a question that nobody answered is a rejection.
     """
 
     name: ClassVar[str] = ""
@@ -55,6 +71,8 @@ class Tool:
     queue: ClassVar[str | None] = None
     # No ClassVar: type checkers then let a subclass write it as a static or class method.
     available_if: Callable[[Any], object] | None = None
+    requires_approval: bool | Callable[..., object] = False
+    approval_timeout_s: ClassVar[float] = APPROVAL_TIMEOUT_S
 
     # The names a class or its parents set themselves, as opposed to derived ones.
     _own: ClassVar[frozenset[str]] = frozenset()
@@ -145,6 +163,19 @@ class Tool:
                 other exception never is.
         """
         raise NotImplementedError(f"{type(self).__qualname__} must implement call(self, input)")
+
+    def is_asked(self, input: object) -> bool:
+        """Say whether a person must allow a call with this input.
+
+        Raises:
+            ToolError: The input is refused, so that no call will be made.
+        """
+        given = self._approval_input(input)
+        ask = self.requires_approval
+        return bool(ask(given) if callable(ask) else ask)
+
+    def _approval_input(self, input: object) -> Any:
+        return self.schema().read(input)
 
     def close(self) -> None:
         """Give back what the tool has opened; called once, after the call."""
@@ -240,7 +271,8 @@ class Tool:
             description: What the model is told.
             call: Called with the input; as `call(input, tool=…)` if it has a parameter `tool`.
             input_schema: As the class attribute; None for that of this class.
-            options: exclusive, idempotent, timeout_s, queue or available_if.
+            options: exclusive, idempotent, timeout_s, queue, available_if, requires_approval or
+                approval_timeout_s; functions are given what they decide by, without a tool.
 
         Raises:
             DefinitionError: An option is unknown or `call` cannot be called.
@@ -253,7 +285,12 @@ class Tool:
         def method(self: Tool, input: Any) -> Any:
             return call(input, tool=self) if wants_tool else call(input)
 
-        body: dict[str, Any] = {"name": name, "description": description, "call": method, **options}
+        body: dict[str, Any] = {
+            "name": name,
+            "description": description,
+            "call": method,
+            **as_attributes(options),
+        }
         if input_schema is not None:
             body["input_schema"] = input_schema
         body["__module__"] = getattr(call, "__module__", cls.__module__)
@@ -271,6 +308,14 @@ def check_options(name: str, options: Mapping[str, Any]) -> None:
             raise DefinitionError(
                 f"tool {name!r}: unknown option {option!r}; use {', '.join(sorted(OPTIONS))}"
             )
+
+
+def as_attributes(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Give options as class attributes: a function stays a function, without a tool to bind to."""
+    plain = dict(options)
+    if callable(plain.get("requires_approval")):
+        plain["requires_approval"] = staticmethod(plain["requires_approval"])
+    return plain
 
 
 def first_paragraph(docstring: str | None) -> str:

@@ -51,6 +51,8 @@ def _field_problems(tool: type[Tool]) -> Iterator[str]:
     timeout = fields("timeout_s")
     if timeout is not None and not _is_positive(timeout):
         yield f"timeout_s {timeout!r} must be a number of seconds above 0, or None"
+    if not _is_positive(fields("approval_timeout_s")):
+        yield f"approval_timeout_s {fields('approval_timeout_s')!r} must be seconds above 0"
     queue = fields("queue")
     if queue is not None and not (isinstance(queue, str) and QUEUE_PATTERN.fullmatch(queue)):
         yield f"queue {queue!r} must be 1 to 64 of the characters a-z 0-9 . _ -, or None"
@@ -65,6 +67,10 @@ def _is_positive(value: Any) -> bool:
 def _callable_problems(tool: type[Tool]) -> Iterator[str]:
     if tool.available_if is not None and not _takes(tool.available_if, 1):
         yield "available_if must take one argument, the binding, or be None"
+    asks: Any = tool.requires_approval
+    is_method = not isinstance(inspect.getattr_static(tool, "requires_approval"), staticmethod)
+    if not isinstance(asks, bool) and not _takes(asks, 1 + is_method):
+        yield "requires_approval must be True, False, or a method that takes (self, input)"
     if tool.call is Tool.call:
         yield "call is missing; implement call(self, input)"
     elif not _takes(tool.call, 2):

@@ -41,13 +41,15 @@ class Step:
 
     Attributes:
         id: Unique in the run.
-        parent_id: The step of the composite that it belongs to; None at the top.
+        parent_id: The step around it: that of its composite, or of the agent one of whose tools is
+            its composite; None at the top.
         predecessor_ids: The steps it followed.
         branch_id: The first participant of its branch, in a graph.
         participant: Its name in the composite.
         status: completed, failed, cancelled, or running: that of the last attempt.
         usage: Tokens of all attempts.
-        output: Text or value, up to 64 KiB; None when it has none or it was cut.
+        output: Text or value, up to 64 KiB; None when it has none or it was cut. Of a swarm's
+            member that handed off, the handoff: `{to, message, context}`.
         output_truncated: Whether the output was too large to be kept here.
     """
 
@@ -153,12 +155,12 @@ def _step(
     attempts.sort(key=lambda attempt: attempt.number)
     newest = max(pids, key=lambda pid: participants[pid]["step"]["attempt"])
     header = participants[newest]
-    parent = participants.get(header.get("up", ""), {}).get("step")
+    parent = _around(header, participants)
     output, is_cut = _output(records.get(newest, {}))
     told = header["step"]
     return Step(
         id=step_id,
-        parent_id=parent["id"] if parent else None,
+        parent_id=parent,
         predecessor_ids=tuple(told["predecessors"]),
         branch_id=told.get("branch"),
         participant=told["name"],
@@ -170,6 +172,15 @@ def _step(
         output=output,
         output_truncated=is_cut,
     )
+
+
+def _around(header: Mapping[str, Any], participants: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """Give the nearest step around a participant; one that a tool call started is no step."""
+    while "up" in header:
+        header = participants[header["up"]]
+        if header.get("step"):
+            return header["step"]["id"]
+    return None
 
 
 def _attempt(
@@ -192,7 +203,8 @@ def _attempt(
 
 def _output(record: Mapping[str, Any]) -> tuple[Any, bool]:
     result = record.get("r") or {}
-    output = result.get("value", result.get("output"))
+    # What a member of a swarm hands over is what it gave, whatever it said beside that.
+    output = result.get("handoff", result.get("value", result.get("output")))
     if output is None:
         return None, False
     text = output if isinstance(output, str) else json.dumps(output)

@@ -66,20 +66,27 @@ class Watch:
         record = self._work.records.find(self._run_id)
         if record is None or record.is_over:
             return
-        for _ in self._pages(record.events, timeout_s, only_end=True):
+        for _ in self.pages(record.events, timeout_s, only_end=True):
             pass
 
     def events(self, after: int) -> Iterator[StreamEvent]:
         """Yield the events behind a position, the terminal one last."""
         if after and self.is_over(after):
             return
-        for page in self._pages(after, None):
+        for page in self.pages(after, None):
             yield from page
 
-    def _pages(
+    def pages(
         self, after: int, timeout_s: float | None, *, only_end: bool = False
     ) -> Iterator[list[StreamEvent]]:
-        """Yield pages until one holds the terminal event, or the run is gone."""
+        """Yield pages until one holds the terminal event, or the run is gone.
+
+        Args:
+            only_end: Yield empty pages, for one who only wants to know when it has ended.
+
+        Raises:
+            WaitTimeoutError: The time is up.
+        """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         quiet_since, outage = time.monotonic(), Outage()
         while True:

@@ -19,6 +19,7 @@ from littleghost.errors import ConfigurationError, HandOverError, StaleAttemptEr
 from littleghost.journal import keys
 from littleghost.journal.connection import MAX_IDLE_WORKER, TrimmedPool, connect
 from littleghost.journal.control import RunningTasks
+from littleghost.journal.inbox import Inbox
 from littleghost.journal.keeper import Keeper
 from littleghost.journal.live import LiveEvents
 from littleghost.journal.policy import check_policy, check_schema
@@ -64,6 +65,7 @@ class Runtime:
             publish=self._broker.publish if self._broker else None,
         )
         self.records = Records(self.journal)
+        self.inbox = Inbox(self.journal)
         self.workers = Workers(self.client, settings.lease_s)
         self.keeper = Keeper(
             self.journal,

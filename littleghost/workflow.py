@@ -11,12 +11,13 @@ import inspect
 import math
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 from uuid import UUID, uuid4
 
 from littleghost import registry
-from littleghost.assembly import Assembly, Input
+from littleghost.assembly import Assembly, Buildable, Input, builder_of
 from littleghost.context import Binding
 from littleghost.engine.advance import register_decider
 from littleghost.engine.decide.workflow import VALUE_LIMITS, decide
@@ -34,6 +35,10 @@ from littleghost.invoked import Invoked, Settled, StepResult, settled
 from littleghost.json_values import check_json_mapping, clean_text, to_json_value
 from littleghost.messages import Message
 from littleghost.policy import StepPolicy
+from littleghost.reach import SIGNAL_NAME
+
+if TYPE_CHECKING:
+    from littleghost.builders import WorkflowBuilder
 
 __all__ = ["Invoked", "Settled", "StepFailedError", "StepResult", "Workflow"]
 _MAX_NAME = 256
@@ -52,6 +57,11 @@ class Workflow(Assembly, abstract=True):
         """Make the instance that one advance works with; applications never call this."""
         super().__init__(binding)
         self._messages: Sequence[Message] = ()
+
+    @classmethod
+    def to_builder(cls) -> WorkflowBuilder:
+        """Give a builder that begins with what this class declares and can do."""
+        return cast("WorkflowBuilder", builder_of(cls))
 
     @classmethod
     def check_definition(cls) -> None:
@@ -85,6 +95,8 @@ class Workflow(Assembly, abstract=True):
             return returned
         if returned.owner is not self:
             raise ProtocolError(f"{type(self).__qualname__}.perform returned a child not its own")
+        if returned.ended is None:
+            returned.request = replace(returned.request, final=True)
         # Reading the result raises what the child failed with.
         result = returned.result
         return Ended(result={"output": result.output, "stop_reason": result.stop_reason})
@@ -106,7 +118,7 @@ class Workflow(Assembly, abstract=True):
 
     def invoke(
         self,
-        assembly: type[Assembly],
+        assembly: type[Assembly] | Buildable,
         *,
         input: Input | None = None,
         history: Iterable[Message] | None = None,
@@ -121,7 +133,7 @@ class Workflow(Assembly, abstract=True):
         """Prepare a child; it starts when its output is first read or when it is returned.
 
         Args:
-            assembly: Its class.
+            assembly: Its class, or a builder, of which this takes a snapshot.
             input: What it is asked; the workflow's own input unless given.
             history: The messages before that; the workflow's own unless given.
             context: What its code sees of the context; the workflow's own unless given.
@@ -136,6 +148,8 @@ class Workflow(Assembly, abstract=True):
             DefinitionError: The class or a bound is wrong.
             InvocationError: Input, history, context or settings cannot be passed on.
         """
+        if not isinstance(assembly, type) and callable(getattr(assembly, "build", None)):
+            assembly = cast("type[Assembly]", assembly.build())
         if not (isinstance(assembly, type) and issubclass(assembly, Assembly)):
             raise DefinitionError(f"{self._named}: invoke got {assembly!r}; use an assembly class")
         assembly.check()
@@ -259,11 +273,36 @@ class Workflow(Assembly, abstract=True):
         Raises:
             InvocationError: It is no finite number of 0 or more seconds.
         """
-        given: object = seconds
-        is_number = isinstance(given, int | float) and not isinstance(given, bool)
-        if not is_number or not math.isfinite(seconds) or seconds < 0:
-            raise InvocationError(f"{self._named}: sleep got {given!r}; use 0 seconds or more")
+        self._check_seconds("sleep", seconds)
         self._replaying("sleep()").sleep(float(seconds))
+
+    def wait_for(self, signal: str, *, timeout_s: float | None = None) -> Any:
+        """Wait for a signal that somebody sends with `Run.signal`; no worker waits meanwhile.
+
+        Signals that were sent before are kept. Each reaches one wait of its name, in order.
+
+        Args:
+            signal: Its name: 1 to 64 letters, digits, ".", "_" or "-".
+            timeout_s: Seconds to wait at most; None waits as long as the run may take.
+
+        Returns:
+            The signal's value.
+
+        Raises:
+            SignalTimeoutError: None came in time.
+            InvocationError: The name or the time is refused.
+        """
+        given: object = signal
+        if not isinstance(given, str) or not SIGNAL_NAME.fullmatch(given):
+            raise InvocationError(f"{self._named}: wait_for got the name {given!r:.80}")
+        if timeout_s is not None:
+            self._check_seconds("wait_for", timeout_s)
+        return self._replaying("wait_for()").signal(signal, timeout_s)
+
+    def _check_seconds(self, what: str, given: object) -> None:
+        is_number = isinstance(given, int | float) and not isinstance(given, bool)
+        if not is_number or not math.isfinite(cast("float", given)) or cast("float", given) < 0:
+            raise InvocationError(f"{self._named}: {what} got {given!r}; use 0 seconds or more")
 
     @property
     def _named(self) -> str:

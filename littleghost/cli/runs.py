@@ -14,6 +14,7 @@ from littleghost.cli.facts import run_facts
 from littleghost.cli.find import SEARCHED
 from littleghost.cli.options import Options, verb
 from littleghost.cli.output import duration, json_line, note, table
+from littleghost.registry import is_built
 
 if TYPE_CHECKING:
     from littleghost.journal.record import RunRecord
@@ -51,7 +52,7 @@ def _matching(
         record = work.records.find(run_id)
         if record is None or (status and record.status != status):
             continue
-        if agent and agent not in _names(record.assembly):
+        if agent and agent not in (*_names(record.assembly), _label(record)):
             continue
         yield record
         found += 1
@@ -65,6 +66,11 @@ def _names(assembly: str) -> tuple[str, ...]:
     return assembly, name, derived_id(name) if name else ""
 
 
+def _label(record: RunRecord) -> str:
+    """Give the assembly's own id, which is all that names one that a builder made."""
+    return str(record.participants.get("0", {}).get("n", ""))
+
+
 def _row(record: RunRecord, now_ms: int) -> tuple[str, ...]:
     took = (record.ended_ms or now_ms) - record.created_ms
     age_s = max(0.0, (now_ms - record.created_ms) / 1000)
@@ -72,7 +78,7 @@ def _row(record: RunRecord, now_ms: int) -> tuple[str, ...]:
     return (
         record.run_id,
         record.status,
-        one_line(record.assembly, 48),
+        one_line(_label(record) if is_built(record.assembly) else record.assembly, 48),
         f"{duration(age_s)} ago" if age_s < 86_400 else started,
         duration(took / 1000),
         str(record.usage.total),

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any, cast
 
 from littleghost.delegation import AssemblyTool
+from littleghost.engine.approval import refusal, with_note
 from littleghost.engine.commands import Command
 from littleghost.engine.decide import agent as decide
 from littleghost.engine.delegate import answer_of, start_child
 from littleghost.engine.ports import Collaborators, Lease, RunningAgent
+from littleghost.engine.subagent_call import control_fields, request, told_by_call
 from littleghost.engine.timeout import call_within
 from littleghost.engine.view import (
     CONTEXT_STATE,
@@ -20,7 +22,9 @@ from littleghost.engine.view import (
 from littleghost.errors import CleanupError, ToolError
 from littleghost.messages import ToolUse, block_from_json
 from littleghost.providers.base import CallControl
+from littleghost.registry import name_of
 from littleghost.state import State
+from littleghost.subagents import ControlTool
 from littleghost.tool_output import ToolOutcome, cut_middle
 
 _UNKNOWN_OUTCOME = (
@@ -53,6 +57,9 @@ class Call:
         self._control.check()
         if self._use.error is not None:
             return self._done(f"Invalid tool input: {self._use.error}", "error")
+        rejected = refusal(lease.answer)
+        if rejected is not None:
+            return self._done(self._cut(rejected), "error")
         if lease.awaited is not None:
             content, status = answer_of(lease.awaited)
             return self._done(self._cut(content), status)
@@ -82,8 +89,19 @@ class Call:
         with opened_tools(agent) as toolset:
             tool = toolset.build(self._use.name, binding.with_(agent=agent))
             if isinstance(tool, AssemblyTool):
-                tool.schema().read(self._use.input)
-                return start_child(lease, self._env, tool.assembly, self._use)
+                given = tool.schema().read(self._use.input)
+                if not tool.preserve_context:
+                    return start_child(lease, self._env, tool.assembly, self._use)
+                fields = {
+                    "name": tool.name,
+                    "assembly": name_of(tool.assembly),
+                    "message": given["input"],
+                }
+                return request(lease, self._env, self._use, "ask", fields)
+            if isinstance(tool, ControlTool):
+                given = tool.schema().read(self._use.input)
+                fields = control_fields(tool.verb, given, tool.kinds)
+                return request(lease, self._env, self._use, tool.verb, fields)
             outcome = call_within(
                 lambda: tool.execute(self._use.input, max_result_tokens=limit),
                 tool.timeout_s,
@@ -101,7 +119,11 @@ class Call:
         return self._done(ToolOutcome.failure(text, error).content, "error")
 
     def _done(self, content: str, status: str, operations: Any = ()) -> list[Command]:
-        return decide.call_done(self._lease.task_id, self._use, content, status, operations)
+        content = with_note(content, self._lease.answer, self._use)
+        return [
+            *decide.call_done(self._lease.task_id, self._use, content, status, operations),
+            *told_by_call(self._lease, self._use, "tool_finished"),
+        ]
 
 
 def _named(prefix: str, state: State) -> list[dict[str, Any]]:

@@ -28,6 +28,10 @@ class TaskSpec:
         gate: The join whose width says when it may start; its own join unless given.
         delay_s: Seconds until it may start.
         waits: Whether it starts only when a join or a signal makes it ready.
+        asks_s: Seconds that a person has to allow it; it starts when one does, or, with the answer
+            that nobody did, when they are over. None asks nobody.
+        ordered: Whether the tasks of its join go one by one, so that it waits for its turn too.
+        once: Whether it is left alone when there is a task of this id.
     """
 
     id: str
@@ -41,6 +45,9 @@ class TaskSpec:
     gate: str | None = None
     delay_s: float = 0.0
     waits: bool = False
+    asks_s: float | None = None
+    ordered: bool = False
+    once: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +68,10 @@ class ParticipantSpec:
         step: How a result tells of it: `{name, predecessors, branch, attempt, first}`.
         path: The composites around it, outermost first, as events show them.
         grants: What its composite lets it do beyond its own declaration.
+        continues: An earlier participant whose list and working state it goes on with.
+        kept: Under what the conversation is kept that its list begins with; see `Keep`.
+        once: Whether it is left alone when there is a participant of this id.
+        final: Whether its answer would be the run's.
     """
 
     id: str
@@ -77,6 +88,10 @@ class ParticipantSpec:
     step: Mapping[str, Any] | None = None
     path: tuple[Mapping[str, Any], ...] = ()
     grants: Mapping[str, Any] | None = None
+    continues: str | None = None
+    kept: str | None = None
+    once: bool = False
+    final: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +116,16 @@ class SetState:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Start tasks and participants, and the joins that wait for them."""
+    """Start tasks and participants, and the joins that wait for them.
+
+    Attributes:
+        definitions: Definitions of built assemblies that the run must keep as well, by name.
+    """
 
     tasks: Sequence[TaskSpec] = ()
     participants: Sequence[ParticipantSpec] = ()
     joins: Sequence[Join] = ()
+    definitions: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +172,10 @@ class ChangeState:
 
 @dataclass(frozen=True, slots=True)
 class SetText:
-    """Remember the newest text the run has said, for its response and for a partial outcome."""
+    """Remember the newest text the run has said, for its response and for a partial outcome.
+
+    Only the root and final participants speak for the run; what others say is not remembered.
+    """
 
     text: str
 
@@ -172,10 +195,12 @@ class Complete:
     Attributes:
         result: JSON; its parent's list gets `{p, b, e, r: result}`.
         say: What a composite root's session keeps as the answer, a message as the journal keeps it.
+        otherwise: All that is committed instead when a message for the agent has come meanwhile.
     """
 
     result: Mapping[str, Any]
     say: str | None = None
+    otherwise: tuple[Command, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,9 +219,77 @@ class Fail:
 
 @dataclass(frozen=True, slots=True)
 class Park:
-    """Keep the task, waiting for a participant: it is taken again when that has ended."""
+    """Keep the task, waiting for a participant: it is taken again when that has ended.
+
+    Attributes:
+        participant: Whom it waits for; empty when somebody else records its result.
+    """
+
+    participant: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """Send a record to another participant, and wake it if it is a coordinator.
+
+    A coordinator finds it in its list; for an agent it is an entry `{id, key, r: message}` of its
+    inbox, which a turn takes in.
+    """
 
     participant: str
+    record: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Record the result of a call that is parked without a participant, for its batch."""
+
+    task: str
+    record: str
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Set a key of another participant's working state, which wakes nobody."""
+
+    participant: str
+    key: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Keep what was said in a subagent's conversation, for later: in the session, else in the run.
+
+    Attributes:
+        key: What the conversation is kept under, 32 hexadecimal digits.
+        facts: What is known of it; coordinators that begin later find it in their working state
+            under `kept/<key>`.
+        records: Messages to add to it.
+    """
+
+    key: str
+    facts: Mapping[str, Any]
+    records: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """Forget a conversation that was kept."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitSignal:
+    """Wake the coordinator when a signal of this name is there, which then stands in its list.
+
+    Attributes:
+        timeout_s: Seconds after which it is woken without one; None is never.
+    """
+
+    name: str
+    timeout_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +339,12 @@ Command: TypeAlias = (
     | Complete
     | Fail
     | Park
+    | Post
+    | Answer
+    | Note
+    | Keep
+    | Forget
+    | AwaitSignal
     | Wake
     | CancelParticipants
     | Emit

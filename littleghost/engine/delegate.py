@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from littleghost.engine.commands import Command, Join, Park, Start
+from littleghost.engine.decide.graph_state import text_of
 from littleghost.engine.opening import open_child
 from littleghost.engine.ports import Collaborators, Lease
 from littleghost.engine.view import CONTEXT_STATE, state_of
@@ -63,5 +64,5 @@ def answer_of(record: Mapping[str, Any]) -> tuple[str, str]:
         record: `{r: result}` or `{x: error}`, as the child left it.
     """
     if "r" in record:
-        return str(record["r"].get("output", "")), "success"
+        return text_of(record["r"].get("output", "")), "success"
     return f"Tool failed ({Failure.from_json(record['x']).type})", "error"

@@ -24,7 +24,7 @@ from littleghost.engine.graph_view import GraphView
 from littleghost.engine.ports import Collaborators, Lease
 from littleghost.engine.steps import (
     Outcome,
-    failed_event,
+    Told,
     late_commands,
     open_step,
     outcome_of,
@@ -104,40 +104,29 @@ class GraphRun:
             outcome = outcome_of(step, policy, self._children, self._lease.now_ms)
             seen.append((path, outcome))
             if outcome.status == "done":
-                self._told.append(Emit("assembly_step_stop", self._about(path)))
+                self._told.append(self._step(path).stopped(path.pids, self._children))
             elif outcome.failure is not None:
                 again = outcome.status == "again"
-                self._told += failed_event(
-                    path.node, path.step_id, len(path.pids), outcome.failure, again=again
+                self._told.append(
+                    self._step(path).failed(path.pids, self._children, outcome.failure, again=again)
                 )
             elif outcome.wake_s is not None:
                 self._wakes.append(outcome.wake_s)
         self._told += late_commands([outcome for _, outcome in seen])
         return seen
 
-    def _about(self, path: Path) -> dict[str, Any]:
-        assembly = self._plan.nodes[path.node].assembly
-        data: dict[str, Any] = {
-            "assembly_id": assembly.id(),
-            "assembly_kind": assembly.kind,
-            "participant": path.node,
-            "step_id": path.step_id,
-        }
-        return data if path.branch is None else {**data, "branch_id": path.branch}
+    def _step(self, path: Path) -> Told:
+        return Told(
+            assembly=self._plan.nodes[path.node].assembly, name=path.node, branch=path.branch
+        )
 
     def _move(self, path: Path, outcome: Outcome) -> None:
         if outcome.status == "done":
             path.results[path.node] = [path.pids[-1], path.step_id]
             self._go_on(path)
         elif outcome.failure is not None and outcome.status == "again":
-            data = {
-                "step_id": path.step_id,
-                "participant": path.node,
-                "attempt": len(path.pids),
-                "error_type": outcome.failure.type,
-                "delay": self._plan.nodes[path.node].policy.retry_delay_s,
-            }
-            self._moves.append(Emit("assembly_step_retry", data))
+            delay_s = self._plan.nodes[path.node].policy.retry_delay_s
+            self._moves.append(self._step(path).retried(path.pids, outcome.failure, delay_s))
             self._start(path)
         elif outcome.failure is not None:
             self._failed(path, outcome.failure)
@@ -268,17 +257,16 @@ class GraphRun:
         child, commands = open_step(
             self._lease,
             self._env,
-            node.assembly,
+            self._step(path),
             now.number,
-            name=path.node,
             messages=[*(self._view.history if node.history else ()), message],
             context=self._view.passed_context() if node.context else {},
             attempt=len(path.pids) + 1,
             first=path.step_id or None,
             predecessors=[item["s"] for item in path.before if item["s"]],
-            branch=path.branch,
             settings=self._lease.header.get("set"),
             delay_s=delay_s,
+            final=path.node == self._plan.finish,
         )
         now.number += 1
         path.pids.append(child)
@@ -308,6 +296,7 @@ class GraphRun:
             "participant": self._lease.participant,
             "message": len(self._lease.records),
             "output": output,
+            **({"value": given["value"]} if "value" in given else {}),
         }
         record = record_of(message)
         return [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
@@ -30,7 +31,8 @@ class GraphView:
     def __init__(self, lease: Lease, plan: GraphPlan, now: Progress) -> None:
         self._plan = plan
         self._now = now
-        asked = list(takewhile(lambda item: isinstance(item, Message), lease.records))
+        own = takewhile(lambda item: isinstance(item, Message), lease.records)
+        asked = [_frozen(item) for item in own]
         self.input: Message = asked[-1]
         self.history: tuple[Message, ...] = tuple(asked[:-1])
         self.children = children_of(lease)
@@ -86,3 +88,8 @@ class GraphView:
 
     def _result(self, pid: str) -> NodeResult:
         return NodeResult(freeze(self.children[pid]["r"].get("output")), pid)
+
+
+def _frozen(message: Message) -> Message:
+    """Keep the application's conditions from changing what this process remembers of the run."""
+    return replace(message, metadata=freeze(dict(message.metadata)))

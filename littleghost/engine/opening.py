@@ -33,6 +33,7 @@ class Opening:
         step: How a result tells of it.
         path: The composites around it, outermost first.
         grants: What its composite lets it do beyond its own declaration.
+        final: Whether its answer would be the run's.
     """
 
     id: str
@@ -47,6 +48,7 @@ class Opening:
     step: Mapping[str, Any] | None = None
     path: tuple[Mapping[str, Any], ...] = field(default=())
     grants: Mapping[str, Any] | None = None
+    final: bool = False
 
     def participant(
         self, *, assembly: str, kind: str, label: str, state: Mapping[str, Any]
@@ -69,6 +71,7 @@ class Opening:
             step=self.step,
             path=self.path,
             grants=self.grants,
+            final=self.final,
         )
 
     def task(self, task_id: str, kind: TaskKind, queue: str) -> TaskSpec:
@@ -105,7 +108,7 @@ def open_child(
         AssemblyLimitError: Participants would be nested too deeply.
     """
     child = f"{lease.participant}.{number}"
-    if child.count(".") > MAX_DEPTH:
+    if len(values.get("path", ())) > MAX_DEPTH:
         raise AssemblyLimitError(
             f"participant {lease.participant!r} is {MAX_DEPTH} levels deep already; nest less"
         )
@@ -121,4 +124,14 @@ def open_child(
         for participant in participants
         if participant.kind == "agent"
     ]
-    return child, events, Start(participants=participants, tasks=tasks)
+    kept = _not_kept(lease, env, assembly)
+    return child, events, Start(participants=participants, tasks=tasks, definitions=kept)
+
+
+def _not_kept(lease: Lease, env: Collaborators, assembly: Any) -> dict[str, str]:
+    """Give the definitions that a child is made of and the run's start did not know of."""
+    needed = assembly.definitions()
+    if not needed:
+        return {}
+    known = env.assemblies.lookup(lease.root_assembly).definitions()
+    return {name: built.text for name, built in needed.items() if name not in known}

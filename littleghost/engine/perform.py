@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
 from littleghost.engine import advance
@@ -99,7 +99,11 @@ class Performer:
     ) -> Lease | None:
         commit = self._env.journal.commit
         try:
-            return self._keep_trying(lambda: commit(lease, commands, serves=serves)).lease
+            done = self._keep_trying(lambda: commit(lease, commands, serves=serves))
+            if done.has_mail:
+                instead = decide.otherwise(commands)
+                done = self._keep_trying(lambda: commit(lease, instead, serves=serves))
+            return done.lease
         except JournalUnavailableError:
             raise
         except Exception as error:
@@ -110,6 +114,7 @@ class Performer:
     def _act(self, lease: Lease, control: CallControl) -> Sequence[Command]:
         """Do the task's work; whatever goes wrong becomes a decision about the run."""
         try:
+            self._learn(lease)
             self._check_definition(lease)
             if lease.kind == "call":
                 return Call(lease, self._env, control).perform()
@@ -148,6 +153,19 @@ class Performer:
         kind = DeadlineExceededError if why == "deadline" else CancelledError
         failure = Failure.of(kind(str(error)))
         self._keep_trying(lambda: self._env.journal.stop_run(lease.run_id, why, failure.to_json()))
+
+    def _learn(self, lease: Lease) -> None:
+        """Make what builders made known here, from what the run keeps of it."""
+
+        def read(names: Sequence[str]) -> Mapping[str, str]:
+            try:
+                return self._keep_trying(lambda: self._env.journal.definitions(lease.run_id, names))
+            except JournalUnavailableError as error:
+                # Nothing has been done yet, so another worker may begin anew.
+                raise HandOverError("the definition cannot be read now") from error
+
+        for name in {lease.root_assembly, lease.assembly}:
+            self._env.assemblies.learn(name, read)
 
     def _check_definition(self, lease: Lease) -> None:
         fingerprint = self._env.assemblies.lookup(lease.root_assembly).fingerprint()

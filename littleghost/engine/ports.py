@@ -68,6 +68,7 @@ class Lease:
         working: Working state by key, JSON text each.
         now_ms: The journal's time when the task was leased.
         awaited: What the participant that the task waited for left, `{r: result}` or `{x: error}`.
+        answer: What a person said about the task: `{verdict: approved|rejected|expired, …}`.
         header: The participant's header: who it is, under whom, and what it may see.
         base: How many records of the participant's list are older than the run.
         origin: The run that first decided on the task, when another one goes on from it.
@@ -97,6 +98,7 @@ class Lease:
     header: Mapping[str, Any]
     awaited: Mapping[str, Any] | None
     origin: str = ""
+    answer: Mapping[str, Any] | None = None
 
     @property
     def records(self) -> list[Any]:
@@ -111,10 +113,12 @@ class Committed:
     Attributes:
         recorded: False when the attempt was stale or the run is being stopped.
         lease: The next task, when this worker may run on in place.
+        has_mail: Whether nothing was recorded because a message for the agent has come.
     """
 
     recorded: bool
     lease: Lease | None = None
+    has_mail: bool = False
 
 
 class Journal(Protocol):
@@ -144,6 +148,10 @@ class Journal(Protocol):
 
     def emit(self, lease: Lease, events: Sequence[str]) -> bool:
         """Append live events; False when the attempt is no longer current."""
+        ...
+
+    def definitions(self, run_id: str, names: Sequence[str]) -> Mapping[str, str]:
+        """Read definitions that a run keeps, by the names of their assemblies."""
         ...
 
 
@@ -178,6 +186,10 @@ class Assemblies(Protocol):
 
     def lookup(self, name: str) -> Any:
         """Give a registered class, or raise UnknownAssemblyError."""
+        ...
+
+    def learn(self, name: str, read: Callable[[Sequence[str]], Mapping[str, str]]) -> None:
+        """Make an assembly known whose definition the run keeps, if it is not known yet."""
         ...
 
 

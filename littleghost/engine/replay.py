@@ -3,8 +3,11 @@
 The composite's list holds, besides what its children gave back, one record for each operation in
 the order in which the code came to it: `{"m": index, "ask": what was asked, "v": value | "x":
 error}`; for children `{"m", "ask"}` when they were started and `{"m", "end": [{"p": participant} |
-{"x": error}]}` when they had all ended. The state holds only what is open: `{"n": number of the
-next child, "last": the newest completed step, "open": {"i": index, "steps": […], "cut": […]}}`.
+{"x": error}]}` when they had all ended. A wait for a signal is `{"m", "ask", "at": since when}` and
+then `{"m", "got": number of the signal | "late": true}`; the journal puts a signal into the list as
+`{"g": name, "v": value}`. The state holds only what is open: `{"n": number of the next child,
+"last": the newest step that ended by itself, "signals": taken, "open": {"i": index, "steps": […],
+"cut": […]}}`.
 
 While a child may still give something back, an advance appends nothing: the list is changed by one
 side at a time. So children are first stopped, and what became of them is decided in the advance
@@ -19,11 +22,11 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from littleghost import errors
-from littleghost.engine.commands import Append, Command, SetState, Wake
+from littleghost.engine.commands import Append, AwaitSignal, Command, SetState, Wake
 from littleghost.engine.ports import Collaborators, Lease
 from littleghost.engine.replay_steps import Ended, OpenSteps, StepRequest
 from littleghost.engine.steps import children_of
-from littleghost.errors import AssemblyError, LittleGhostError, ReplayError
+from littleghost.errors import AssemblyError, LittleGhostError, ReplayError, SignalTimeoutError
 from littleghost.failure import Failure
 from littleghost.json_values import dumps
 
@@ -91,6 +94,7 @@ class Replay:
         self.mismatch: ReplayError | None = None
         self._lease, self._env, self._owner = lease, env, owner
         self._children = children_of(lease)
+        self._signals = [item for item in lease.records if isinstance(item, dict) and "g" in item]
         self._memo: dict[int, dict[str, Any]] = {}
         for item in lease.records:
             if isinstance(item, dict) and "m" in item:
@@ -140,6 +144,36 @@ class Replay:
         left_ms = known["v"] - self.now_ms
         if left_ms > 0:
             self._suspend(left_ms / 1000)
+
+    def signal(self, name: str, timeout_s: float | None) -> Any:
+        """Give the value of the signal that the journal delivered for this wait.
+
+        Raises:
+            SignalTimeoutError: None came in time.
+        """
+        asked = self._ask({"k": "wait_for", "n": name})
+        known = asked.known or self._record(asked, {"at": self.now_ms})
+        if "got" not in known and "late" not in known:
+            known = {**known, **self._signal_end(known, name, timeout_s)}
+            self._records.append({key: known[key] for key in ("m", "got", "late") if key in known})
+        if "late" in known:
+            raise SignalTimeoutError(f"no signal {name!r} came within {timeout_s:g} s")
+        return deepcopy(self._signals[known["got"]]["v"])
+
+    def _signal_end(
+        self, known: Mapping[str, Any], name: str, timeout_s: float | None
+    ) -> dict[str, Any]:
+        used = self._state.get("signals", 0)
+        if used < len(self._signals):
+            self._state["signals"] = used + 1
+            return {"got": used}
+        left_s = None
+        if timeout_s is not None:
+            left_s = timeout_s - (self.now_ms - known["at"]) / 1000
+            if left_s <= 0:
+                return {"late": True}
+        self._commands.append(AwaitSignal(name, left_s))
+        return self._suspend(None)
 
     def steps(
         self, kind: str, requests: Sequence[StepRequest], *, width: int, settle: bool

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from littleghost.engine.commands import CancelParticipants, Command, Emit, Join, Start
+from littleghost.engine.commands import CancelParticipants, Command, Join, Start
 from littleghost.engine.opening import advance_id
 from littleghost.engine.ports import Collaborators, Lease
-from littleghost.engine.steps import Children, Outcome, failed_event, open_step, outcome_of
+from littleghost.engine.steps import Children, Outcome, Told, open_step, outcome_of
 from littleghost.errors import AssemblyError
 from littleghost.failure import Failure
 from littleghost.json_values import dumps
@@ -38,6 +38,7 @@ class StepRequest:
         context: The context its code sees.
         settings: Model settings on top of the invocation's.
         policy: Its bounds.
+        final: Whether its answer is the workflow's.
     """
 
     assembly: Any
@@ -48,6 +49,11 @@ class StepRequest:
     context: Mapping[str, Any]
     settings: Mapping[str, Any] | None
     policy: StepPolicy
+    final: bool = False
+
+    def step(self) -> Told:
+        """Give what events say of it."""
+        return Told(assembly=self.assembly, name=self.name)
 
     def told(self) -> list[str]:
         """Give what is compared when the code comes here again."""
@@ -171,9 +177,8 @@ class OpenSteps:
         child, commands = open_step(
             self._lease,
             self._env,
-            request.assembly,
+            request.step(),
             self._state.get("n", 0),
-            name=request.name,
             messages=[*request.history, request.message],
             context=request.context,
             settings={**self._lease.header.get("set", {}), **(request.settings or {})} or None,
@@ -182,6 +187,7 @@ class OpenSteps:
             predecessors=[last] if last else (),
             join=join,
             delay_s=delay_s,
+            final=request.final,
         )
         self._state["n"] = self._state.get("n", 0) + 1
         step["pids"].append(child)
@@ -194,29 +200,29 @@ class OpenSteps:
     def _try_again(self, number: int, outcome: Outcome) -> None:
         request, step = self._requests[number], self._open["steps"][number]
         assert outcome.failure is not None
-        self.commands += failed_event(
-            request.name, step["pids"][0], len(step["pids"]), outcome.failure, again=True
-        )
-        self._start(number, join=None, delay_s=request.policy.retry_delay_s)
+        failure, pids, delay_s = outcome.failure, step["pids"], request.policy.retry_delay_s
+        self.commands += [
+            request.step().failed(pids, self._children, failure, again=True),
+            request.step().retried(pids, failure, delay_s),
+        ]
+        self._start(number, join=None, delay_s=delay_s)
 
     def _close(self, number: int, outcome: Outcome | None) -> dict[str, Any]:
         """Tell how a step ended, and give what is recorded of it."""
         request, step = self._requests[number], self._open["steps"][number]
         if outcome is None:
             return {"x": _not_needed("was not started").to_json(), "stopped": True}
-        step_id, attempt, last = step["pids"][0], len(step["pids"]), step["pids"][-1]
+        pids: Sequence[str] = step["pids"]
+        last = pids[-1]
         if outcome.status == "done":
-            told = {
-                "assembly_id": request.assembly.id(),
-                "assembly_kind": request.assembly.kind,
-                "participant": request.name,
-                "step_id": step_id,
-            }
-            self.commands.append(Emit("assembly_step_stop", told))
-            self._state["last"] = step_id
+            self.commands.append(request.step().stopped(pids, self._children))
+            self._state["last"] = pids[0]
             return {"p": last}
         failure = outcome.failure or _not_needed("was stopped")
-        self.commands += failed_event(request.name, step_id, attempt, failure, again=False)
+        if outcome.failure is not None:
+            # The code may go on from it, and what is next then followed this one.
+            self._state["last"] = pids[0]
+        self.commands.append(request.step().failed(pids, self._children, failure, again=False))
         if last in self._children:
             return {"p": last}
         return {"x": failure.to_json(), "stopped": outcome.failure is None}

@@ -8,11 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
+from littleghost.context import Binding
+from littleghost.delegation import AssemblyTool
+from littleghost.engine.approval import asks_s
 from littleghost.engine.commands import Command, SetText
 from littleghost.engine.decide import agent as decide
 from littleghost.engine.decide.agent import AgentState, CallPlan
 from littleghost.engine.incoming import fit_data, fit_message
+from littleghost.engine.interjection import framed, replies
 from littleghost.engine.ports import Collaborators, Lease, LiveWriter, RunningAgent, UseIds
+from littleghost.engine.subagent_call import told_by_call, told_by_turn
 from littleghost.engine.view import binding_of, opened_tools
 from littleghost.errors import (
     CleanupError,
@@ -24,6 +29,7 @@ from littleghost.errors import (
 from littleghost.handoff import HANDOFF, specification, targets_of
 from littleghost.messages import Message, Reasoning, Text, ToolUse, system
 from littleghost.providers.base import CallControl, ModelRequest, ModelResponse
+from littleghost.subagents import ControlTool
 from littleghost.toolset import Toolset
 
 # Queues are told apart by the work they hold; a tool may name another one.
@@ -76,9 +82,11 @@ class Turn:
         if stopped:
             return stopped
         with opened_tools(agent) as toolset:
-            return self._take(agent, toolset, state)
+            return self._take(agent, toolset, state, binding.with_(agent=agent))
 
-    def _take(self, agent: RunningAgent, toolset: Toolset, state: AgentState) -> list[Command]:
+    def _take(
+        self, agent: RunningAgent, toolset: Toolset, state: AgentState, binding: Binding
+    ) -> list[Command]:
         lease = self._lease
         writer = self._env.live.open(lease, self._control)
         writer.add("model_start", {"turn": state.turn})
@@ -92,19 +100,21 @@ class Turn:
         message = self._normal(fit_message(response.message))
         if message is not response.message:
             response = replace(response, message=message)
-        return [
-            *writer.rest(),
-            *decide.turn_done(
-                state,
-                response,
-                [self._plan(toolset, use) for use in response.message.tool_uses],
-                agent.limits,
-                participant=lease.participant,
-                turns_queue=self._env.queue(TURNS, lease.lane),
-                next_index=len(lease.records),
-                targets=targets_of(lease.header),
+        return decide.turn_done(
+            state,
+            response,
+            [self._plan(toolset, use, binding) for use in response.message.tool_uses],
+            agent.limits,
+            participant=lease.participant,
+            turns_queue=self._env.queue(TURNS, lease.lane),
+            next_index=len(lease.records),
+            targets=targets_of(lease.header),
+            earlier=(
+                *writer.rest(),
+                *replies(lease.records, response.message),
+                *self._progress(state.turn, response.message),
             ),
-        ]
+        )
 
     def _request(
         self, agent: RunningAgent, toolset: Toolset, state: AgentState
@@ -118,6 +128,7 @@ class Turn:
         if lease.base:
             older = [message.without_reasoning() for message in records[: lease.base]]
             messages = older + records[lease.base :]
+        messages = framed(messages)
         prompt = agent.prompt_text()
         if prompt.strip():
             messages = [system(prompt), *messages]
@@ -165,16 +176,30 @@ class Turn:
             partial_text="".join(self._text),
         )
 
-    def _plan(self, toolset: Toolset, use: ToolUse) -> CallPlan:
+    def _progress(self, turn: int, message: Message) -> list[Command]:
+        told = told_by_turn(self._lease, turn, message.text)
+        for use in message.tool_uses:
+            told += told_by_call(self._lease, use, "tool_started")
+        return told
+
+    def _plan(self, toolset: Toolset, use: ToolUse, binding: Binding) -> CallPlan:
         """Say how a call will run; one that cannot run gets its error result anywhere."""
         queue = self._env.queue(TOOLS, self._lease.lane)
         try:
             tool = toolset.get(use.name)
         except ToolError:
             return CallPlan(queue=queue, idempotent=True)
-        if tool.queue:
+        if issubclass(tool, AssemblyTool | ControlTool):
+            # It runs no code of the application, so whoever took the turn may go on with it.
+            queue = self._env.queue(TURNS, self._lease.lane)
+        elif tool.queue:
             queue = self._env.queue(tool.queue, self._lease.lane)
-        return CallPlan(queue=queue, exclusive=tool.exclusive, idempotent=tool.idempotent)
+        return CallPlan(
+            queue=queue,
+            exclusive=tool.exclusive,
+            idempotent=tool.idempotent,
+            asks_s=asks_s(tool, use, toolset, binding),
+        )
 
     def _normal(self, message: Message) -> Message:
         """Give every tool call an id of its own in the whole run: results are found by it."""

@@ -5,7 +5,7 @@ prefix `lg:{07}:`, whose braces make them share one Redis Cluster slot.
 
 | key (after the prefix) | type | holds | ends |
 | --- | --- | --- | --- |
-| `r:<run>` | hash | the run's record, task headers `t:`, payloads `d:`, participants `p:` `x:`, joins `j:` | retention after the end |
+| `r:<run>` | hash | the run's record, task headers `t:`, payloads `d:`, participants `p:` `x:`, tokens `u:` `w:`, joins `j:`, definitions `def:`, answers of people `a:`, what was sent in `i:` | retention after the end |
 | in it | fields | what a run that did not end well had open: `ot:` `od:` `oj:` `f:` | when it completes after all, else with it |
 | `r:<run>:e` | stream | durable events, ids `1-0`, `2-0`, … | with the run |
 | `r:<run>:d` | stream | live text of the newest turns, same numbering | with the run |
@@ -13,8 +13,10 @@ prefix `lg:{07}:`, whose braces make them share one Redis Cluster slot.
 | `r:<run>:s:<participant>` | hash | working state, a JSON value per field | with the run |
 | `r:<run>:r` | hash | results by task; `#n` points into the list | with the run |
 | `r:<run>:j:` `:o:` `:q:` | set, list, list | a join's members left, order, and those not yet started | when the join fires, or the run ends |
+| `r:<run>:g` `:b` | list, hash | signals nobody waited for yet; inboxes by participant, a JSON list each | taken, or the run's end |
 | `r:<run>:x` `:i` `:c` `:cut` | list, list, hash, list | exclusive calls in waiting; first messages; context; ends of turns | used up, or the run's end |
 | `s:<hash>` `:m` `:s` `:q` | hash, list, hash, list | a session's holder, messages, state, waiting runs | session time after its last run |
+| `s:<hash>:k` `r:<run>:k`, `…:k:<key>` | hash, lists | conversations of subagents: facts by key, messages | with the session, or the run |
 | `ready` `timers` `deadlines` `stops` `live` | sorted sets | what the keeper looks at, by time in ms | entries leave with their run |
 | `runs` | sorted set | runs by creation time | entries leave a week after retention |
 | `held:<worker>` `holders` | sets | tasks leased by a worker; workers that hold any | given back or reclaimed |
@@ -45,6 +47,11 @@ def prefix(partition: int) -> str:
 def run(partition: int, run_id: str) -> str:
     """Give the key of a run's record; its other keys begin with it."""
     return f"{prefix(partition)}r:{run_id}"
+
+
+def definition(name: str) -> str:
+    """Give the field of a run's record that keeps the definition of a built assembly."""
+    return "def:" + name.partition(":")[2]
 
 
 def session(partition: int, session_id: str, actor_id: str | None) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from littleghost.engine import commands
 from littleghost.engine.commands import Command, Join, ParticipantSpec, TaskSpec
+from littleghost.journal import keys
 from littleghost.json_values import dumps
 from littleghost.usage import Usage
 
@@ -98,6 +99,10 @@ class Plan:
             "step": spec.step,
             "path": list(spec.path) or None,
             "gr": _opaque(spec.grants),
+            "of": spec.continues,
+            "kept": spec.kept,
+            "once": spec.once or None,
+            "fin": spec.final or None,
             "i": [self.payload(record) for record in spec.records] or None,
             "c": [[key, self.payload(value)] for key, value in spec.working.items()] or None,
         }
@@ -119,9 +124,16 @@ class Plan:
             header["g"] = spec.gate
         if spec.delay_s > 0:
             header["delay"] = round(spec.delay_s * 1000)
-        for name, flag in (("x", spec.exclusive), ("i", spec.idempotent), ("wait", spec.waits)):
-            if flag:
-                header[name] = True
+        if spec.asks_s is not None:
+            header["ask"] = max(1, round(spec.asks_s * 1000))
+        flags = {
+            "x": spec.exclusive,
+            "i": spec.idempotent,
+            "wait": spec.waits,
+            "ord": spec.ordered and spec.asks_s is not None,
+            "once": spec.once,
+        }
+        header.update({name: True for name, flag in flags.items() if flag})
         return header
 
 
@@ -168,6 +180,8 @@ def _set_state(plan: Plan, command: commands.SetState) -> None:
 
 
 def _start(plan: Plan, command: commands.Start) -> None:
+    for name, text in command.definitions.items():
+        plan.list("def").append([keys.definition(name), plan.payload(text)])
     plan.start(command.participants, command.tasks, command.joins)
 
 
@@ -214,6 +228,34 @@ def _park(plan: Plan, command: commands.Park) -> None:
     plan.fields["park"] = command.participant
 
 
+def _post(plan: Plan, command: commands.Post) -> None:
+    plan.list("b").append([command.participant, plan.payload(command.record)])
+
+
+def _answer(plan: Plan, command: commands.Answer) -> None:
+    plan.list("an").append([command.task, plan.payload(command.record)])
+
+
+def _note(plan: Plan, command: commands.Note) -> None:
+    value = plan.payload(dumps(command.value))
+    plan.list("n").append([command.participant, command.key, value])
+
+
+def _keep(plan: Plan, command: commands.Keep) -> None:
+    facts = plan.payload(dumps(command.facts))
+    plan.list("ks").append([command.key, facts, [plan.payload(item) for item in command.records]])
+
+
+def _forget(plan: Plan, command: commands.Forget) -> None:
+    plan.list("kd").append(command.key)
+
+
+def _await_signal(plan: Plan, command: commands.AwaitSignal) -> None:
+    plan.fields["sg"] = command.name
+    if command.timeout_s is not None:
+        plan.fields["w"] = max(1, round(command.timeout_s * 1000))
+
+
 def _wake(plan: Plan, command: commands.Wake) -> None:
     plan.fields["w"] = max(1, round(command.delay_s * 1000))
 
@@ -240,6 +282,12 @@ _ADD: dict[type, Callable[[Plan, Any], None]] = {
     commands.Complete: _complete,
     commands.Fail: _fail,
     commands.Park: _park,
+    commands.Post: _post,
+    commands.Answer: _answer,
+    commands.Note: _note,
+    commands.Keep: _keep,
+    commands.Forget: _forget,
+    commands.AwaitSignal: _await_signal,
     commands.Wake: _wake,
     commands.CancelParticipants: _cancel,
     commands.Emit: _emit,

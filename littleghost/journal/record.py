@@ -21,12 +21,13 @@ class RunRecord:
     """The facts of a run at one moment.
 
     Attributes:
-        status: queued, running, stopping, or the outcome.
+        status: queued, running, waiting (for a person or a signal), stopping, or the outcome.
         created_ms: Journal time; so are the other times. 0 is not yet.
         usage_of: Tokens by participant.
         ends: Start and end in ms and status, by participant below the root.
         events: How many events there are.
         tasks: Headers of the tasks that are not done, by id.
+        payloads: What those of them that are tool calls call, JSON text by id.
         waits_for_session: Whether an earlier run of the session goes first.
         last_record: Index of the root's last record when the run ended; -1 is the newest.
         base: How many records of the root's list are older than the run.
@@ -48,6 +49,7 @@ class RunRecord:
     ends: Mapping[str, tuple[int, int, str]]
     events: int
     tasks: Mapping[str, Mapping[str, Any]]
+    payloads: Mapping[str, str]
     participants: Mapping[str, Mapping[str, Any]]
     waits_for_session: bool
     last_record: int
@@ -76,6 +78,7 @@ def parse_record(run_id: str, fields: Mapping[str, str]) -> RunRecord:
     usage: dict[str, dict[str, int]] = defaultdict(dict)
     ends: dict[str, tuple[int, int, str]] = {}
     tasks: dict[str, Any] = {}
+    payloads: dict[str, str] = {}
     participants: dict[str, Any] = {}
     for name, value in fields.items():
         mark, rest = name[:2], name[2:]
@@ -84,6 +87,8 @@ def parse_record(run_id: str, fields: Mapping[str, str]) -> RunRecord:
             usage[participant][bucket] = int(value)
         elif mark == "t:":
             tasks[rest] = json.loads(value)
+        elif mark == "d:":
+            payloads[rest] = value
         elif mark == "p:":
             participants[rest] = json.loads(value)
         elif mark == "z:":
@@ -98,7 +103,7 @@ def parse_record(run_id: str, fields: Mapping[str, str]) -> RunRecord:
 
     return RunRecord(
         run_id=run_id,
-        status=fields["status"],
+        status=_status(fields["status"], tasks),
         assembly=fields.get("asm", ""),
         invocation=document("inv") or {},
         created_ms=number("created"),
@@ -112,6 +117,7 @@ def parse_record(run_id: str, fields: Mapping[str, str]) -> RunRecord:
         ends=ends,
         events=number("ev"),
         tasks=tasks,
+        payloads=payloads,
         participants=participants,
         waits_for_session="sw" in fields,
         last_record=int(fields.get("last", -1)),
@@ -119,6 +125,14 @@ def parse_record(run_id: str, fields: Mapping[str, str]) -> RunRecord:
         base=number("base"),
         lane=fields.get("ln", ""),
     )
+
+
+def _status(status: str, tasks: Mapping[str, Mapping[str, Any]]) -> str:
+    """Say that a run waits when only people or other programs can move it."""
+    if status != "running" or any(task["s"] != "wait" for task in tasks.values()):
+        return status
+    waits = any("sg" in task or ("ap" in task and "an" not in task) for task in tasks.values())
+    return "waiting" if waits else status
 
 
 class Records:

@@ -26,8 +26,9 @@ from redis.exceptions import (
 
 from littleghost.errors import JournalError, JournalUnavailableError
 from littleghost.journal import keys
+from littleghost.usage import BUCKETS
 
-_PARTS = ("base", "tasks", "bury", "joins", "finish", "state")
+_PARTS = ("base", "tasks", "usage", "bury", "joins", "finish", "state")
 _PASSING = (ConnectionError, TimeoutError, BusyLoadingError, OutOfMemoryError, ReadOnlyError)
 # How long the answer of a commit is kept: longer than redis-py repeats a command whose reply
 # was lost.
@@ -65,6 +66,7 @@ def constants(
             f"local PUSH = {push}",
             f"local GRACE_MS, RETENTION_S, SESSION_S = {grace_ms}, {retention_s}, {session_s}",
             f"local ANSWER_S, SCHEMA = {ANSWER_S}, '{keys.SCHEMA_VERSION}'",
+            f"local BUCKETS = {{ {', '.join(map(repr, BUCKETS))} }}",
         ]
     )
 

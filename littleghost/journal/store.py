@@ -17,7 +17,7 @@ from littleghost.ids import partition_of
 from littleghost.journal import keys
 from littleghost.journal.memory import Memories
 from littleghost.journal.plan import Plan, read_participant
-from littleghost.journal.scripts import Scripts
+from littleghost.journal.scripts import Scripts, guarded
 
 _CREATE_FIRST_PAYLOAD = 4
 _COMMIT_FIRST_PAYLOAD = 10
@@ -204,6 +204,8 @@ class RedisJournal:
             known,
             *plan.arguments(),
         )
+        if answer[0] == "mail":
+            return Committed(recorded=False, has_mail=True)
         if answer[0] != "ok":
             self.memories.forget(lease.run_id)
             return Committed(recorded=False)
@@ -228,6 +230,18 @@ class RedisJournal:
         _, prefix = self.place(run_id)
         ready = self.scripts.run("republish", prefix + "ready", prefix, f"{run_id}|{task_id}", "1")
         self.publish(ready_tasks(ready))
+
+    def definitions(self, run_id: str, names: Sequence[str]) -> dict[str, str]:
+        """Read definitions of built assemblies that a run keeps, as far as it has them.
+
+        Cost: one round trip; needed only by a process that does not know an assembly yet.
+        """
+        key, _ = self.place(run_id)
+        fields = [keys.definition(name) for name in names]
+        found = cast(
+            "list[str | None]", guarded(lambda: self.client.hmget(key, fields)) if fields else []
+        )
+        return {name: text for name, text in zip(names, found, strict=True) if text is not None}
 
     def release(
         self,
@@ -330,6 +344,7 @@ class RedisJournal:
             header=part,
             awaited=json.loads(awaited) if awaited else None,
             origin=task.get("o", ""),
+            answer=json.loads(task["an"]) if "an" in task else None,
         )
 
 

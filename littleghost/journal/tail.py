@@ -9,7 +9,13 @@ from typing import Any, cast
 import redis
 
 from littleghost.errors import CleanupError
-from littleghost.events import RAW_AGENT_TYPES, TERMINAL_TYPES, StreamEvent
+from littleghost.events import (
+    ASSEMBLY_TYPES,
+    PERSON_TYPES,
+    RAW_AGENT_TYPES,
+    TERMINAL_TYPES,
+    StreamEvent,
+)
 from littleghost.failure import Failure
 from littleghost.journal.record import parse_record
 from littleghost.journal.scripts import guarded
@@ -132,10 +138,18 @@ class Tail:
             data["response"] = {"message": record, "finish": data.get("finish")}
         elif kind == "tool_start":
             data = {"tool_use": _use(record, data["index"])}
+        elif kind == "approval_requested":
+            index = data.pop("index")
+            data["tool_use"] = _use(record, index)
         elif kind == "tool_stop":
             data = _stopped_call(data, results.get(stored["r"]))
         elif kind in RAW_AGENT_TYPES and participant == "0":
             return StreamEvent(str(number), kind, self._invocation_data(kind, record))
+        if kind == "subagent":
+            event = {"event": data, "source": self._source(participant)}
+            return StreamEvent(str(number), kind, event)
+        if kind in PERSON_TYPES or kind in ASSEMBLY_TYPES:
+            return StreamEvent(str(number), kind, {**data, "source": self._source(participant)})
         if not (self._invocation or {}).get("include_agent_events", True):
             return None
         wrapped = {"source": self._source(participant), "event": {"type": kind, "data": data}}

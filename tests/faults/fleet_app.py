@@ -2,9 +2,10 @@
 
 import os
 import time
+import uuid
 from pathlib import Path
 
-from littleghost import Agent, Limits, Tool, models, tool
+from littleghost import Agent, Limits, Tool, Workflow, models, tool
 from littleghost.celery.app import make_app
 from littleghost.providers.base import ModelRequest
 from littleghost.providers.scripted import Call, Reply
@@ -89,6 +90,24 @@ class Worker(Agent):
     model = "faults:script"
     tools = [repeatable, Charge, crash]  # noqa: RUF012
     limits = Limits(max_turns=5)
+
+
+def draw() -> str:
+    """Give something that is never the same twice."""
+    drawn = uuid.uuid4().hex
+    leave_trace(f"draw {drawn}")
+    return drawn
+
+
+class NapWorkflow(Workflow):
+    """Asks an agent, draws, sleeps as many seconds as it is told, and asks again."""
+
+    def perform(self):
+        before = self.invoke(Worker, input="say 1", name="before").output
+        drawn = self.step(draw)
+        self.sleep(float(self.input.text))
+        after = self.invoke(Worker, input="say 2", name="after").output
+        return f"{before}{drawn} {after}"
 
 
 app = make_app(Settings.from_environment())

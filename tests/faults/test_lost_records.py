@@ -1,16 +1,22 @@
 """P1, P2, P6: Redis restarts, the broker forgets or repeats, and stops reach everything."""
 
 import time
+from collections import Counter
 from datetime import timedelta
 
 import pytest
 
 from littleghost import Run
 from tests.faults.fleet import Fleet, wait_until
-from tests.faults.fleet_app import Worker
+from tests.faults.fleet_app import NapWorkflow, Worker
 from tests.faults.test_worker_death import started_text, terminal_events, tool_results
 
 pytestmark = pytest.mark.faults
+
+
+def states(run: Run) -> list[str]:
+    """Give the states of a run's tasks; one that only waits has nothing but a timer."""
+    return [task["s"] for task in run.refresh().record.tasks.values()]
 
 
 def test_runs_go_on_after_redis_was_killed_and_restarted(fleet: Fleet) -> None:
@@ -35,6 +41,50 @@ def test_runs_go_on_after_redis_was_killed_and_restarted(fleet: Fleet) -> None:
     after = Worker.ask("repeatable 2")
     assert after.response == "done"
     assert terminal_events(streaming) == ["run_stop"]
+
+
+class TestPowerLoss:
+    """Every worker and Redis die together; what Redis had confirmed is on disk."""
+
+    @pytest.fixture
+    def appendfsync(self) -> str:
+        return "always"
+
+    def test_sleeping_and_running_runs_go_on_when_all_is_back(self, fleet: Fleet) -> None:
+        fleet.start("turns", slots=8)
+        fleet.start("tools", slots=2)
+        calling = [Worker.enqueue(f"{name} 1 gate") for name in ("charge", "repeatable")]
+        wait_until(lambda: len(fleet.effects()) == 2, "both calls began")
+        streaming = Worker.enqueue("say 200")
+        started_text(streaming)
+        # One should wake while everything is down, the other one when everything is back.
+        naps = {seconds: NapWorkflow.enqueue(str(seconds)) for seconds in (8, 1)}
+        for run in naps.values():
+            wait_until(lambda run=run: states(run) == ["wait"], "the workflow sleeps")
+
+        lived = fleet.power_off()
+        assert not fleet.redis.answers()
+        fleet.power_on(lived)
+        fleet.open_gate("gate")
+
+        for run in (*naps.values(), *calling, streaming):
+            assert run.wait(30).outcome == "completed", run.error
+            assert terminal_events(run) == ["run_stop"]
+        assert streaming.response == "word " * 200
+        assert streaming.usage.output == len("word " * 200) // 4
+        draws = {line.split()[1] for line in fleet.effects() if line.startswith("draw")}
+        assert {run.response for run in naps.values()} == {f"word {d} word word " for d in draws}
+        for seconds, run in naps.items():
+            assert run.result is not None
+            assert [step.participant for step in run.result.steps] == ["before", "after"]
+            assert run.duration_s is not None
+            assert run.duration_s >= seconds
+        charged, repeated = (tool_results(run) for run in calling)
+        assert charged[0][0] == "error"
+        assert "outcome of this call is unknown" in charged[0][1]
+        assert repeated == [("success", "did k0")]
+        kinds = Counter(line.split()[0] for line in fleet.effects())
+        assert kinds == {"draw": 2, "charge": 1, "repeatable": 2}
 
 
 def test_what_could_not_be_recorded_in_a_long_outage_is_given_back(fleet: Fleet) -> None:

@@ -53,6 +53,11 @@ def kinds(run: Run) -> list[str]:
     return [event.inner_type for event in run.events()]
 
 
+def event_data(run: Run, kind: str) -> list[Any]:
+    """Give the data of a run's events of a type."""
+    return [event.inner["data"] for event in run.events() if event.inner_type == kind]
+
+
 def terminals(run: Run) -> list[str]:
     return [event.type for event in run.events() if event.is_terminal]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from littleghost import tool
+from littleghost import Workflow, tool
 from littleghost.errors import InvalidRequestError
 from littleghost.providers.scripted import Reply
 from littleghost.usage import Usage
@@ -120,6 +120,18 @@ def test_children_may_have_children_of_their_own() -> None:
 
     assert run.response == "the top"
     assert results(run) == [("success", "the middle")]
+
+
+def test_a_child_that_gives_a_value_is_told_as_json() -> None:
+    class ValueWorkflow(Workflow):
+        def perform(self) -> Any:
+            return {"said": [self.input.text, True]}
+
+    parent = make_agent(
+        [calls(("flow", {"input": "it's"})), "end"], ValueWorkflow.as_tool(name="flow")
+    )
+
+    assert results(parent.ask("go")) == [("success", '{"said":["it\'s",true]}')]
 
 
 def test_a_cancel_reaches_a_child() -> None:

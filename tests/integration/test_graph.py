@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import itertools
+import re
 from typing import Any
 
 import pytest
 
-from littleghost import Agent, Edge, ErrorEdge, Graph, Message, Node, Run
+from littleghost import Agent, Edge, ErrorEdge, Graph, Message, Node, Run, Workflow, tool
 from littleghost.errors import (
     AssemblyStepTimeoutError,
+    CleanupError,
+    DefinitionError,
     InvalidRequestError,
     OverloadedError,
     ProviderError,
 )
 from littleghost.messages import Image, Text
 from littleghost.providers.scripted import Reply
-from tests.integration.scripted import Gate, kinds, make_agent, terminals
+from tests.integration.scripted import Gate, calls, event_data, kinds, make_agent, terminals
 
 pytestmark = [pytest.mark.redis, pytest.mark.usefixtures("embedded")]
 
@@ -58,11 +61,6 @@ def asked(agent: type[Any], index: int = -1) -> str:
 
 def composite(run: Run) -> list[str]:
     return [kind for kind in kinds(run) if kind.startswith("assembly_")]
-
-
-def event_data(run: Run, kind: str) -> list[Any]:
-    found = [event.inner for event in run.events() if event.inner_type == kind]
-    return [event["data"] for event in found]
 
 
 def code_of(run: Run) -> tuple[str, str]:
@@ -411,6 +409,10 @@ def test_nodes_see_history_and_context_only_when_they_ask_for_it():
         conditions.append(([message.text for message in state.history], dict(state.context)))
         with pytest.raises(TypeError):
             state.context["x"] = 1
+        with pytest.raises(TypeError):
+            state.input.metadata["tags"].append("x")
+        with pytest.raises(TypeError):
+            state.results["plain"] = None
         return True
 
     graph = make_graph(
@@ -418,7 +420,7 @@ def test_nodes_see_history_and_context_only_when_they_ask_for_it():
         [Edge("plain", "open", when=note)],
     )
     image = Image(b"png", "image/png")
-    message = Message("user", (Text("go"), image))
+    message = Message("user", (Text("go"), image), {"tags": ["a"]})
     run = graph.ask(message, history=["before"], context={"tenant": 7})
     assert run.is_completed, run.error
     assert seen == {"plain": {}, "open": {"tenant": 7}}
@@ -427,6 +429,7 @@ def test_nodes_see_history_and_context_only_when_they_ask_for_it():
     first, second = open_.brain.requests[0].messages[:2]
     assert first.text == "before"
     assert image in second.content
+    assert second.metadata == {"tags": ["a"]}
 
 
 def test_a_step_that_takes_too_long_is_cancelled_and_may_take_an_error_edge():
@@ -459,6 +462,34 @@ def test_a_graph_is_a_node_of_a_graph():
     assert broken.ask("go").response == "end"
 
 
+def test_the_value_of_the_finish_node_is_the_graphs():
+    body = {"perform": lambda self: {"n": [1]}, "__module__": __name__}
+    gives = type("ValueWorkflow", (Workflow,), body)
+    inner = make_graph({"x": says("x"), "y": gives}, [Edge("x", "y")])
+    run = make_graph({"s": says("s"), "g": inner}, [Edge("s", "g")]).ask("go")
+    assert run.result is not None, run.error
+    assert (run.result.output, run.response) == ({"n": [1]}, '{"n":[1]}')
+
+
+@pytest.mark.parametrize("attempts", [1, 2])
+def test_what_could_not_be_closed_is_neither_tried_again_nor_taken_by_an_error_edge(attempts: int):
+    order: Order = []
+
+    @tool(idempotent=True)
+    def leave_open() -> str:
+        """Leave something open."""
+        order.append("CleanupError")
+        raise CleanupError("open")
+
+    leaving = make_agent([calls("leave_open")] * 2, leave_open)
+    node = Node(leaving, retries=attempts - 1, retry_on=Exception)
+    graph = make_graph(
+        {"a": node, "r": says("r", order)}, [Edge("a", "r"), ErrorEdge("a", "r", on=Exception)]
+    )
+    assert code_of(graph.ask("go"))[0] == "CleanupError"
+    assert order == ["CleanupError"]
+
+
 def test_a_session_keeps_question_and_answer():
     graph = make_graph({"a": says("a"), "b": Node(says("b"), history=True)}, [Edge("a", "b")])
     assert graph.ask("one", session_id="graph-session").response == "b"
@@ -468,12 +499,14 @@ def test_a_session_keeps_question_and_answer():
     assert asked(graph.nodes["b"].assembly).startswith("Original Task:\ntwo")
 
 
-def test_a_wrong_node_is_refused_at_the_call():
+def test_wrong_nodes_are_refused_at_the_call_and_all_of_them_are_told():
     class Wrong(Agent):
         model = 3  # type: ignore[assignment]
 
-    graph = make_graph({"a": Wrong, "b": says("b")}, [Edge("a", "b")])
+    graph = make_graph({"a": Wrong, "b": says("b"), "c": Wrong}, [Edge("a", "b"), Edge("b", "c")])
     for _ in range(2):
-        with pytest.raises(Exception, match=r"Graph.nodes\['a'\]: .*Wrong.model is 3"):
+        with pytest.raises(DefinitionError) as caught:
             graph.ask("go")
+        for name in ("a", "c"):
+            assert re.search(rf"Graph.nodes\['{name}'\]: .*Wrong.model is 3", str(caught.value))
     assert len({make_graph({"a": says("a")}, []).fingerprint() for _ in range(2)}) == 2

@@ -10,7 +10,20 @@ from typing import Any
 
 import pytest
 
-from littleghost import Agent, Image, Limits, Message, Text, Tool, models, tool, wiring
+from littleghost import (
+    Agent,
+    Edge,
+    Graph,
+    Image,
+    Limits,
+    Message,
+    Swarm,
+    Text,
+    Tool,
+    models,
+    tool,
+    wiring,
+)
 from littleghost.errors import (
     ConfigurationError,
     CredentialError,
@@ -187,6 +200,52 @@ class TestModels:
         monkeypatch.setattr(models(), "default", None)
         with pytest.raises(UnknownModelError, match="LITTLEGHOST_MODEL"):
             make_agent([], model=None).enqueue("x")
+
+    @pytest.mark.parametrize("model", ["nowhere:m", {"provider": "nowhere", "model": "m"}])
+    def test_a_model_that_only_a_participant_names_is_refused_with_its_class(
+        self, model: Any
+    ) -> None:
+        lost, fine = make_agent([], model=model), make_agent([])
+        also = make_agent([], fine.as_tool(name="fine"), lost.as_tool(name="lost"))
+        body = {"members": [fine, also], "start": fine, "__module__": __name__}
+        swarm = type("DoorSwarm", (Swarm,), body)
+        nodes = {"a": fine, "b": swarm}
+        graph = make_graph("DoorGraph", nodes, [Edge("a", "b")])
+        boss = make_agent([], graph.as_tool(name="graph"))
+        for assembly in (also, swarm, graph, boss):
+            for _ in range(2):
+                with pytest.raises(
+                    UnknownModelError, match=rf"^{lost.__qualname__}\.model: .*nowhere"
+                ):
+                    assembly.enqueue("x")
+
+    def test_a_participant_without_a_model_needs_a_default(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        boss = make_agent([], make_agent([], model=None).as_tool(name="help"))
+        monkeypatch.setattr(models(), "default", None)
+        with pytest.raises(UnknownModelError, match="LITTLEGHOST_MODEL"):
+            boss.enqueue("x")
+
+    def test_a_participant_that_is_declared_wrongly_is_refused(self) -> None:
+        bad = make_agent([], limits={"max_turns": 3})
+        with pytest.raises(DefinitionError, match=f"{bad.__qualname__}.limits"):
+            make_agent([], bad.as_tool(name="bad")).enqueue("x")
+
+
+def test_what_a_run_may_start_is_found_once_and_in_circles_too() -> None:
+    asked = make_agent([], model=lambda self: "nowhere:m")
+    graph = make_graph("CircleGraph", {"a": asked, "b": asked}, [Edge("a", "b")])
+    asked.tools = [graph.as_tool(name="circle")]
+    assert list(graph.reachable()) == [graph, asked]
+    assert list(asked.reachable()) == [asked, graph]
+    assert asked.reachable() is asked.reachable()
+
+
+def make_graph(name: str, nodes: dict[str, Any], edges: list[Edge]) -> type[Graph]:
+    start, *_, finish = nodes
+    body = {"nodes": nodes, "edges": edges, "start": start, "finish": finish}
+    return type(name, (Graph,), {**body, "__module__": __name__})
 
 
 def undescribed() -> type[Tool]:

@@ -60,7 +60,11 @@ def make_swarm(*members: Any, start: Any = None, **attributes: Any) -> type[Swar
 
 def told(run: Run, kind: str) -> list[Mapping[str, Any]]:
     """Give the data of the run's composite events of a type."""
-    return [event.inner["data"] for event in run.events() if event.inner_type == kind]
+    return [
+        {name: value for name, value in event.data.items() if name != "source"}
+        for event in run.events()
+        if event.type == kind
+    ]
 
 
 def child_messages(run: Run, participant: str) -> list[Any]:
@@ -99,7 +103,9 @@ def test_a_member_hands_off_with_context_and_the_other_answers() -> None:
     }
     starts, stops = told(run, "assembly_step_start"), told(run, "assembly_step_stop")
     assert [item["participant"] for item in starts] == ["triage", "billing"]
-    assert stops == starts
+    assert [item["step"] for item in starts] == [1, 2]
+    used = [step.usage.to_json() for step in run.result.steps]
+    assert stops == [{**item, "usage": it} for item, it in zip(starts, used, strict=True)]
     assert run.usage.input > 0
 
 

@@ -14,7 +14,7 @@ from littleghost.errors import InvalidRequestError, OverloadedError
 from littleghost.limits import Limits
 from littleghost.providers.scripted import Reply
 from littleghost.wiring import Runtime
-from tests.integration.scripted import kinds, make_agent, terminals, texts, until
+from tests.integration.scripted import event_data, kinds, make_agent, terminals, texts, until
 
 pytestmark = [pytest.mark.redis, pytest.mark.worker, pytest.mark.usefixtures("embedded")]
 _numbers = itertools.count()
@@ -129,8 +129,9 @@ def test_a_failed_attempt_is_followed_by_another() -> None:
 
     run = flow(perform).ask("Go")
     assert run.response == "at last", run.error
-    told = [event.data for event in run.events() if event.inner_type == "assembly_step_error"]
-    assert len(told) == 1
+    assert [data["terminal"] for data in event_data(run, "assembly_step_error")] == [False]
+    [retry] = event_data(run, "assembly_step_retry")
+    assert {"attempt": 1, "delay": 0.01, "error_type": "OverloadedError"}.items() <= retry.items()
 
 
 def test_what_is_recorded_stays_when_an_attempt_is_repeated(embedded: Runtime) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from littleghost import Agent, Limits, Tool
+from littleghost.engine.interjection import FRAME
 from littleghost.errors import InvalidRequestError, OverloadedError, ToolError
 from littleghost.messages import ToolResult
 from littleghost.providers.base import CallControl, ModelEvent, ModelRequest
@@ -60,6 +61,31 @@ class Exclusive(Traced):
     exclusive = True
 
 
+class Asked(Traced):
+    """Must never be repeated, and a person must allow it."""
+
+    name = "asked"
+    requires_approval = True
+
+
+class AskedInOrder(Traced):
+    """Runs alone, and a person must allow its odd numbers."""
+
+    name = "asked_in_order"
+    exclusive = True
+
+    def requires_approval(self, input: dict[str, Any]) -> bool:
+        return input.get("n", 0) % 2 == 1
+
+
+class Hurried(Traced):
+    """Nobody has the time to allow it."""
+
+    name = "hurried"
+    requires_approval = True
+    approval_timeout_s = 0.001
+
+
 class Refuse(Tool):
     """Always fails with a sentence for the model."""
 
@@ -83,7 +109,7 @@ class Scripted(Agent, abstract=True):
 class Clerk(Scripted):
     """Does everything the scripts ask for."""
 
-    tools = (Charge, Fetch, Exclusive, Refuse)
+    tools = (Charge, Fetch, Exclusive, Refuse, Asked, AskedInOrder, Hurried)
 
 
 class Boss(Scripted):
@@ -97,7 +123,7 @@ def _since_user(request: ModelRequest) -> tuple[str, int]:
     text, turns = "", 0
     for message in request.messages:
         if message.role == "user":
-            text, turns = message.text, 0
+            text, turns = message.text.rpartition(FRAME)[2], 0
         elif message.role == "assistant":
             turns += 1
     return text, turns
@@ -117,6 +143,19 @@ SCRIPTS: dict[str, list[Reply]] = {
     "error": [
         Reply(tool_calls=[Call("refuse"), Call("unknown", {"n": 1})], usage=USAGE),
         Reply(text="It could not be done.", usage=USAGE),
+    ],
+    "approvals": [
+        Reply(tool_calls=[Call("asked", {"n": 1}), Call("asked", {"n": 2}),
+                          Call("fetch", {"n": 3}), Call("asked", {"n": 4})], usage=USAGE),
+        Reply(text="Asked and done.", usage=USAGE),
+    ],
+    "approvals in order": [
+        Reply(tool_calls=[Call("asked_in_order", {"n": n}) for n in (1, 2, 3)], usage=USAGE),
+        Reply(text="Asked in order.", usage=USAGE),
+    ],
+    "nobody answers": [
+        Reply(tool_calls=[Call("hurried", {"n": 1})], usage=USAGE),
+        Reply(text="Nobody answered.", usage=USAGE),
     ],
     "delegate": [
         Reply(tool_calls=[Call("clerk", {"input": "text"}), Call("fetch", {"n": 5}),
@@ -150,6 +189,10 @@ def script(request: ModelRequest) -> Reply:
         raise InvalidRequestError("the script refuses this")
     if name == "say":
         return Reply(text=rest, usage=USAGE, chunk_chars=int(1e6))
+    if text in SCRIPTS:
+        return SCRIPTS[text][turn]
+    if name == "note":
+        return Reply(text=f"Noted {rest}.", usage=USAGE)
     return SCRIPTS[name][turn]
 
 

@@ -17,10 +17,11 @@ from littleghost.journal.record import OVER
 # The keys that `littleghost/journal/keys.py` documents, as patterns.
 _RUN = r"r:[A-Za-z0-9._-]+"
 _DOCUMENTED = [
-    rf"{_RUN}(:e|:d|:r|:i|:x|:c|:cut)?",
+    rf"{_RUN}(:e|:d|:r|:i|:x|:c|:g|:b|:cut)?",
     rf"{_RUN}:[ms]:[0-9.]+",
     rf"{_RUN}:[joq]:[0-9.]+-[a-z][0-9.]*",
     r"s:[0-9a-f]{32}(:m|:s|:q)?",
+    rf"(s:[0-9a-f]{{32}}|{_RUN}):k(:[0-9a-f]{{32}})?",
     r"ready|timers|deadlines|stops|live|runs|holders|delivered",
     r"held:.+",
     r"control:.+",
@@ -109,7 +110,8 @@ def _check_run(view: JournalView, run_id: str, fields: dict[str, str]) -> None:
         assert not terminal
         assert view.client.ttl(f"{view.prefix}r:{run_id}") == -1
         can_move = any(
-            task["s"] in ("ready", "leased") or ref in view.timers for ref, task in tasks.items()
+            task["s"] in ("ready", "leased") or ref in view.timers or "sg" in task
+            for ref, task in tasks.items()
         )
         assert can_move or "sw" in fields, f"{run_id} is abandoned: {fields}"
 
@@ -160,7 +162,8 @@ def check_documented(client: redis.Redis) -> None:
 def check_nothing_left(client: redis.Redis, partitions: int) -> None:
     """Let everything expire, and check that only lasting keys remain."""
     for name in list(client.scan_iter(count=1000)):
-        if client.ttl(name) > 0:
+        # In milliseconds: in seconds, one that is about to expire would have none left.
+        if client.pttl(name) >= 0:
             client.delete(name)
     for partition in range(partitions):
         client.delete(keys.prefix(partition) + "runs")

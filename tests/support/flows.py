@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from littleghost import Workflow
-from littleghost.errors import AssemblyStepTimeoutError, InvalidRequestError
+from littleghost.errors import (
+    AssemblyStepTimeoutError,
+    InvalidRequestError,
+    SignalTimeoutError,
+)
 from tests.support.cast import EFFECTS, Clerk
 
 
@@ -112,6 +116,20 @@ class BoundedWorkflow(Workflow):
         except InvalidRequestError as error:
             said += f", {error}"
         return said
+
+
+class WaitingWorkflow(Workflow):
+    """Waits for a signal that comes before, one that comes after, and one that does not come."""
+
+    def perform(self) -> Any:
+        first = self.wait_for("go")
+        said = self.invoke(Clerk, input=f"say {first['n']}").output
+        second = self.wait_for("go", timeout_s=3600)
+        try:
+            self.wait_for("never", timeout_s=0.001)
+        except SignalTimeoutError as error:
+            return f"{said} {second} {error.code}"
+        return "a signal that nobody sent"
 
 
 def count() -> int:

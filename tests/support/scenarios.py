@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
@@ -21,6 +21,7 @@ from tests.support.team import Team
 from tests.support.world import World
 
 UNKNOWN = _UNKNOWN_OUTCOME
+TRACED = ("charge", "fetch", "exclusive", "asked", "asked_in_order", "hurried")
 
 
 @dataclass
@@ -38,10 +39,16 @@ class End:
 
 @dataclass(frozen=True)
 class Scenario:
-    """One kind of run, or a few that belong together."""
+    """One kind of run, or a few that belong together.
+
+    Attributes:
+        is_timed: Whether what is sent from outside meets the run at one turn or another, so that
+            only the messages in its conversation and its end are the same.
+    """
 
     name: str
     begin: Callable[[World], list[str]]
+    is_timed: bool = False
 
 
 def enqueue(world: World, text: str, *, assembly: Any = cast.Clerk, **fields: Any) -> str:
@@ -107,6 +114,67 @@ def _cancel(world: World) -> list[str]:
     return [run_id]
 
 
+def persistent(work: Callable[[], object]) -> None:
+    """Do what a caller does that tries again when it was cut off."""
+    for _ in range(2):
+        try:
+            work()
+        except KilledError:
+            continue
+        return
+    raise AssertionError("a caller was cut off twice")
+
+
+def _approvals(text: str) -> Callable[[World], list[str]]:
+    def begin(world: World) -> list[str]:
+        run_id = enqueue(world, text)
+
+        def answer() -> bool:
+            run = Run(run_id)
+            for item in run.pending:
+                number = item.arguments["n"]
+                if number == 1:
+                    persistent(lambda item=item: run.approve(item.id, by="ana"))
+                elif number == 2:
+                    persistent(lambda item=item: run.reject(item.id, "not that one"))
+                else:
+                    persistent(lambda item=item: run.edit(item.id, {"n": 40}))
+                return True
+            return False
+
+        world.when_idle = None if text == "nobody answers" else answer
+        return [run_id]
+
+    return begin
+
+
+def _interject(place: str) -> Callable[[World], list[str]]:
+    """Two messages that come together, and one more, while the model or a tool is at work."""
+
+    def begin(world: World) -> list[str]:
+        run_id = enqueue(world, "parallel")
+        sent: list[str] = []
+
+        def say() -> bool:
+            # Again when the sender was cut off, which changes nothing.
+            if world.record(run_id).is_over or len(sent) > 3:
+                return False
+            run = Run(run_id)
+            for number, key in ((1, "k"), (2, "k"), (3, None)):
+
+                def put_in(number: int = number, key: str | None = key) -> None:
+                    run.interject(f"note {number}", id=f"m{number}", batch_key=key)
+
+                persistent(put_in)
+            sent.append(place)
+            return False
+
+        world.hooks[place] = say
+        return [run_id]
+
+    return begin
+
+
 def _team(text: str) -> Callable[[World], list[str]]:
     return lambda world: [enqueue(world, text, assembly=Team)]
 
@@ -117,6 +185,12 @@ SCENARIOS = [
     Scenario("session", _session),
     Scenario("deadline", _deadline),
     Scenario("cancel", _cancel),
+    *(
+        Scenario(name, _approvals(name))
+        for name in ("approvals", "approvals in order", "nobody answers")
+    ),
+    Scenario("interjections", _interject("tool before")),
+    Scenario("late interjections", _interject("delta"), is_timed=True),
     Scenario("delegate", lambda world: [enqueue(world, "delegate", assembly=cast.Boss)]),
     Scenario("team", _team("team 2 all: text; say one; say two")),
     Scenario("team in team", _team("team 3 all: say one; [team 1 all: say two, say three]")),
@@ -148,6 +222,11 @@ def end_of(world: World, run_id: str) -> End:
     )
 
 
+def _without_time(end: End) -> End:
+    said = [message for message in end.conversation if message["role"] == "user"]
+    return replace(end, usage={}, events=Counter(), conversation=said)
+
+
 def _told(message: Message) -> Any:
     """Give a message; what an interrupted call did is left open."""
     data = message.to_json()
@@ -169,20 +248,25 @@ def _check_calls(world: World, record: RunRecord, conversation: list[Message]) -
     for place, message in enumerate(conversation):
         turn += message.role == "assistant" and place >= base
         for index, use in enumerate(message.tool_uses):
-            if use.id not in results or use.name not in ("charge", "fetch", "exclusive"):
+            if use.id not in results or use.name not in TRACED:
                 continue
             effects = sum(cast.EFFECTS[f"{name}:0-c{turn}.{index}"] for name in _lineage(record))
             if use.name != "fetch":
                 assert effects <= 1, f"{use.name} took effect {effects} times"
-            if results[use.id] == UNKNOWN:
+            if results[use.id].endswith(UNKNOWN):
                 assert use.name != "fetch"
                 unknown.append(use.id)
+                continue
+            if results[use.id].startswith("This call was "):
+                assert effects == 0, f"{use.name} was not allowed, and took effect"
                 continue
             recorded += 1
             if place < base:
                 continue
             assert effects >= 1
-            assert results[use.id] == f"done {use.name} {use.input['n']}"
+            changed = results[use.id].startswith("(A person changed the input")
+            number = 40 if changed else use.input["n"]
+            assert results[use.id].endswith(f"done {use.name} {number}")
     is_agent = record.participants["0"]["k"] == "agent"
     if is_agent and world.client.llen(record.participants["0"]["m"]) == len(conversation):
         # Nobody in the session came after it, so the state is as it left it.
@@ -229,6 +313,8 @@ def play(world: World, scenario: Scenario, faults: Any = None) -> list[End]:
     run_ids = scenario.begin(world)
     world.carry(*run_ids)
     ends = [end_of(world, run_id) for run_id in run_ids]
+    if scenario.is_timed:
+        ends = [_without_time(end) for end in ends]
     check_journal(world.client, world.partitions)
     check_documented(world.client)
     return ends

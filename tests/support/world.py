@@ -59,6 +59,8 @@ class World:
         self.faults: Mapping[int, Fault] = {}
         self.operations: list[str] = []
         self.hooks: dict[str, Callable[[], object]] = {}
+        # Asked when no message waits: whether it did something that may move a run.
+        self.when_idle: Callable[[], object] | None = None
         self._turn = 0
         self._active: Worker | None = None
 
@@ -72,6 +74,7 @@ class World:
             self.broker.queues.clear()
         self.faults, self.operations, self._turn = dict(faults or {}), [], 0
         self.hooks.clear()
+        self.when_idle = None
         for worker in (self.caller, *self.workers):
             worker.rename(worker.name.partition(".")[0])
             worker.reset(self)
@@ -230,6 +233,9 @@ class World:
             if message is not None:
                 idle = 0
                 self.perform(message)
+                continue
+            if self.when_idle is not None and self.when_idle():
+                idle = 0
                 continue
             if until is None and all(self.record(run_id).is_over for run_id in run_ids):
                 return

@@ -429,7 +429,7 @@ def test_a_tool_is_defined_from_a_function() -> None:
 
 def test_a_definition_refuses_unknown_options() -> None:
     with pytest.raises(
-        DefinitionError, match="tool 'x': unknown option 'retries'; use available_if"
+        DefinitionError, match="tool 'x': unknown option 'retries'; use approval_timeout_s"
     ):
         Tool.define(name="x", description="x", call=print, retries=3)
     with pytest.raises(DefinitionError, match="call must be a function"):

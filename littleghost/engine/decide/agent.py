@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from littleghost.engine.commands import (
@@ -69,11 +69,16 @@ class AgentState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallPlan:
-    """How one requested tool call will run."""
+    """How one requested tool call will run.
+
+    Attributes:
+        asks_s: Seconds that a person has to allow it; None asks nobody.
+    """
 
     queue: str
     exclusive: bool = False
     idempotent: bool = False
+    asks_s: float | None = None
 
 
 def turn_id(participant: str, turn: int) -> str:
@@ -108,6 +113,11 @@ def before_turn(state: AgentState, limits: Limits) -> list[Command]:
     return []
 
 
+def otherwise(commands: Sequence[Command]) -> Sequence[Command]:
+    """Give what is committed instead of an agent's end, when a message for it has come."""
+    return next((item.otherwise for item in commands if isinstance(item, Complete)), ())
+
+
 def fail(error: BaseException, *, untried: bool = False) -> list[Command]:
     """End the run with an error; untried if that came before the task was begun."""
     return [Emit("invocation_error"), Fail(Failure.of(error).to_json(), untried)]
@@ -123,6 +133,7 @@ def turn_done(
     turns_queue: str,
     next_index: int,
     targets: Targets = (),
+    earlier: Sequence[Command] = (),
 ) -> list[Command]:
     """Decide after a model answered.
 
@@ -130,9 +141,10 @@ def turn_done(
         plans: How each tool call of the answer would run, in the model's order.
         next_index: The index that the answer will have in the participant's list.
         targets: To whom the participant may hand its work.
+        earlier: What is committed before, whatever follows.
     """
     message = response.message
-    commands = _answered(state, response, next_index)
+    commands = [*earlier, *_answered(state, response, next_index)]
     if response.finish == "content_filter":
         return [*commands, *fail(ProtocolError("the model service's content filter stopped it"))]
     uses = message.tool_uses
@@ -146,7 +158,7 @@ def turn_done(
             return [*commands, *fail(error)]
         if is_asked(uses, targets):
             told = _handoff(state, message, targets, participant, turns_queue, next_index)
-            return [*commands, *told]
+            return _with_earlier(commands, told)
         batch = _batch(state, uses, plans, limits, participant, turns_queue, next_index)
         return [*commands, *batch]
     if uses:
@@ -162,7 +174,23 @@ def turn_done(
         result["output"] = message.text
     # Blank too: what a child said before must not pass for this answer.
     said = [] if message.text.strip() else [SetText("")]
-    return [*commands, *said, Emit("invocation_stop", record=next_index), Complete(result)]
+    after, turn = _next_turn(state, 0, participant, turns_queue, waits=False)
+    more = (*commands, *said, after, Start(tasks=[turn]))
+    stop = Emit("invocation_stop", record=next_index)
+    return [*commands, *said, stop, Complete(result, otherwise=more)]
+
+
+def _with_earlier(earlier: Sequence[Command], commands: Sequence[Command]) -> list[Command]:
+    """Put commands in front, also of what is committed instead."""
+    return [
+        *earlier,
+        *(
+            replace(item, otherwise=(*earlier, *item.otherwise))
+            if isinstance(item, Complete)
+            else item
+            for item in commands
+        ),
+    ]
 
 
 def _answered(state: AgentState, response: ModelResponse, next_index: int) -> list[Command]:
@@ -209,6 +237,7 @@ def _batch(
     One exclusive call makes the whole batch run one by one, in the model's order.
     """
     join_id = f"{participant}-b{state.turn}"
+    ordered = any(plan.exclusive for plan in plans)
     tasks = [
         TaskSpec(
             id=call_id(participant, state.turn, index),
@@ -219,10 +248,12 @@ def _batch(
             exclusive=plan.exclusive,
             idempotent=plan.idempotent,
             join=join_id,
+            asks_s=plan.asks_s,
+            ordered=ordered,
         )
         for index, (use, plan) in enumerate(zip(uses, plans, strict=True))
     ]
-    width = 1 if any(plan.exclusive for plan in plans) else limits.max_parallel_calls
+    width = 1 if ordered else limits.max_parallel_calls
     after, turn = _next_turn(state, len(uses), participant, turns_queue, waits=True)
     join = Join(
         id=join_id,
@@ -233,6 +264,15 @@ def _batch(
     )
     started: list[Command] = [
         Emit("tool_start", {"index": index}, record=next_index) for index in range(len(uses))
+    ]
+    started += [
+        Emit(
+            "approval_requested",
+            {"id": task.id, "index": index, "timeout_s": task.asks_s},
+            record=next_index,
+        )
+        for index, task in enumerate(tasks)
+        if task.asks_s is not None
     ]
     return [after, *started, Start(tasks=[*tasks, turn], joins=[join])]
 
@@ -285,10 +325,12 @@ def _handoff(
     }
     # Providers refuse a conversation in which a call has no result.
     told = Message("tool", (ToolResult(uses[0].id, f"Handing off to {handoff.to}."),))
+    late = ["Not handed off: a message came in. Answer it first."]
+    more = _refused_calls(state, uses, late, participant, turns_queue)
     return [
         Append((record_of(told),), (told,)),
         Emit("invocation_stop", record=next_index),
-        Complete(result),
+        Complete(result, otherwise=tuple(more)),
     ]
 
 

@@ -6,19 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from littleghost.errors import (
-    AssemblyRoutingError,
-    CancelledError,
-    CleanupError,
-    DeadlineExceededError,
-)
-from littleghost.failure import Failure
+from littleghost.errors import AssemblyRoutingError
+from littleghost.failure import NEVER_RECOVERED, Failure
 from littleghost.policy import StepPolicy
 
 Mapper: TypeAlias = Callable[[Any], Any]
 Condition: TypeAlias = Callable[[Any], Any]
-# These end the whole run; no error edge may take them.
-_NEVER_TAKEN = (CancelledError, DeadlineExceededError, CleanupError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +156,7 @@ def error_route(source: str, routes: Sequence[ErrorRoute], failure: Failure) -> 
     Raises:
         AssemblyRoutingError: More than one error edge takes the failure.
     """
-    if failure.is_one_of(_NEVER_TAKEN):
+    if failure.is_one_of(NEVER_RECOVERED):
         return None
     taking = [index for index, route in enumerate(routes) if failure.is_one_of(route.on)]
     if len(taking) > 1:

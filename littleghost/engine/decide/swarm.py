@@ -26,8 +26,8 @@ from littleghost.engine.decide.agent import record_of
 from littleghost.engine.ports import Collaborators, Lease
 from littleghost.engine.steps import (
     Outcome,
+    Told,
     children_of,
-    failed_event,
     late_commands,
     open_step,
     outcome_of,
@@ -77,16 +77,8 @@ class _Deciding:
 
     def _done(self, active: str, result: Mapping[str, Any]) -> list[Command]:
         """Follow a member's handoff, or answer with what it said."""
-        agent = self._member(active).agent
-        stopped = Emit(
-            "assembly_step_stop",
-            {
-                "assembly_id": agent.id(),
-                "assembly_kind": agent.kind,
-                "participant": active,
-                "step_id": self._state["pids"][0],
-            },
-        )
+        told = self._step(active, self._state["steps"])
+        stopped = told.stopped(self._state["pids"], self._children)
         if result.get("stop_reason") != TRANSITION:
             return [stopped, *self._answer(result)]
         try:
@@ -133,23 +125,17 @@ class _Deciding:
     ) -> list[Command]:
         """Try the member again, or fail as it did."""
         pids, again = self._state["pids"], outcome.status == "again"
+        step = self._step(active, self._state["steps"])
         told = [
             *late_commands([outcome]),
-            *failed_event(active, pids[0], len(pids), failure, again=again),
+            step.failed(pids, self._children, failure, again=again),
         ]
         if not again:
             # As the member recorded it, fields that this version does not know included.
             return [*told, Fail(self._children.get(pids[-1], {}).get("x", failure.to_json()))]
-        retry = {
-            "step_id": pids[0],
-            "participant": active,
-            "attempt": len(pids),
-            "error_type": failure.type,
-            "delay": policy.retry_delay_s,
-        }
         return [
             *told,
-            Emit("assembly_step_retry", retry),
+            step.retried(pids, failure, policy.retry_delay_s),
             *self._open(
                 active, came=self._state["came"], pairs=self._state["pairs"], before=self._state
             ),
@@ -168,13 +154,13 @@ class _Deciding:
         number = self._state.get("next", 0)
         pids: list[str] = before["pids"] if before else []
         delay_s = member.policy.retry_delay_s if before else 0.0
+        steps = self._state.get("steps", 0) + (before is None)
         context = view_of(lease).invocation.context if member.context else {}
         child, started = open_step(
             lease,
             self._env,
-            member.agent,
+            self._step(name, steps),
             number,
-            name=name,
             messages=self._messages(member, came),
             context=dict(context),
             attempt=len(pids) + 1,
@@ -182,13 +168,14 @@ class _Deciding:
             predecessors=[came["step"]] if came else [],
             settings=lease.header.get("set"),
             delay_s=delay_s,
+            final=True,
         )
         state = {
             "active": name,
             "pids": [*pids, child],
             "at": [*(before["at"] if before else ()), lease.now_ms + round(delay_s * 1000)],
             "came": came,
-            "steps": self._state.get("steps", 0) + (before is None),
+            "steps": steps,
             "next": number + 1,
             "pairs": pairs,
         }
@@ -205,6 +192,9 @@ class _Deciding:
             handed = self._children[came["pid"]]["r"]["handoff"]
             request = Handoff.from_json(handed).told(came["by"])
         return [*history, request] if member.history else [request]
+
+    def _step(self, name: str, number: int) -> Told:
+        return Told(assembly=self._member(name).agent, name=name, step=number)
 
     def _member(self, name: str) -> Member:
         member = self._swarm.roster().get(name)

@@ -96,8 +96,4 @@ def _complete(lease: Lease, appended: int, answer: dict[str, Any]) -> list[Comma
     if "v" in answer:
         result |= {"output": answer["v"], "value": answer["v"]}
     record = record_of(message)
-    commands: list[Command] = [Append((record,), (message,))]
-    if lease.participant == "0":
-        # A workflow inside of another composite says nothing to the run's caller.
-        commands.append(SetText(text))
-    return [*commands, Complete(result, say=record)]
+    return [Append((record,), (message,)), SetText(text), Complete(result, say=record)]

@@ -1,6 +1,6 @@
 -- Prove that a live run can still end, and mend what a lost write left behind.
 -- KEYS 1 run. ARGV 1 partition prefix, 2 run id, 3 '1' to mend, 4 error JSON for an abandoned run.
--- Returns {verdict, detail…}: 'over', 'session', 'ready', 'leased', 'timer', 'abandoned'.
+-- Returns {verdict, detail…}: 'over', 'session', 'ready', 'leased', 'timer', 'person', 'abandoned'.
 local run, mend = run_of(ARGV[2]), ARGV[3] == '1'
 local status = get(run, 'status')
 if not status or is_over(status) then
@@ -27,6 +27,11 @@ for i = 1, #fields, 2 do
       if call('SISMEMBER', P .. 'held:' .. task.w, name) == 1 then found.leased = true end
     elseif call('ZSCORE', P .. 'timers', name) then
       found.timer = true
+    elseif task.ap and not task.an then
+      found.person = true
+      if mend then call('ZADD', P .. 'timers', task.ap, name) end
+    elseif task.sg then
+      found.person = true
     end
   end
 end
@@ -37,7 +42,7 @@ if get(run, 'sw') and status == 'queued' then
   if alive and not is_over(alive) then found.session = true
   elseif mend then grant_next(session) found.session = true end
 end
-for _, verdict in ipairs({ 'ready', 'leased', 'timer', 'session' }) do
+for _, verdict in ipairs({ 'ready', 'leased', 'timer', 'person', 'session' }) do
   if found[verdict] then return { verdict, publish_ready() } end
 end
 if mend then finish_cut(run, 'failed', ARGV[4]) end

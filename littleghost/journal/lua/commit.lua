@@ -4,12 +4,16 @@
 -- payloads.
 -- plan: l live events, e events, m messages, st state, r result, u usage, o state operations, x text,
 --   p participants, j joins, t tasks, k participants to cancel, again (delay ms, header changes),
---   park (the participant the task waits for), w (wake the coordinator, ms from now), done (complete
---   the participant), f (fail it: outcome, error, whether the task was not begun), say (what a composite's session gets), next
+--   park (the participant the task waits for, '' when somebody else records its result), w (wake the
+--   coordinator, ms from now), sg (the signal the coordinator waits for), b posts (participant, record),
+--   an results of waiting calls (task, record), n working state of others (participant, key, value),
+--   ks conversations to keep (key, facts, records), kd to forget,
+--   done (complete the participant), f (fail it: outcome, error, whether the task was not begun), say (what a composite's session gets), next
 --   (queues served here), cut (turns whose live text stays), up (how many entries of the parent's
---   list the caller has).
+--   list the caller has), def definitions (field, payload index).
 -- Returns {'ok', ready, lease or false, now, length of the list after an append} | {'stopped'} |
--- {'stale'}; the same commit gets the same answer.
+-- {'stale'}; the same commit gets the same answer. {'mail'} when an agent would end though a message for it
+-- has come: nothing is changed then.
 local run, tid, worker = run_of(ARGV[2]), ARGV[3], ARGV[5]
 local token = tid .. ':' .. ARGV[4] .. ':' .. worker
 local answers = P .. 'answer:' .. run.id .. ':' .. token
@@ -28,6 +32,11 @@ end
 local plan = cjson.decode(ARGV[9])
 local part = participant_of(run, task.p)
 local stopped = get(run, 'stop')
+if plan.done and part.k == 'agent' and not stopped and call('HEXISTS', run.key .. ':b', task.p) == 1 then
+  return { 'mail' }
+end
+-- What others than the root and final participants say is no answer to the run's caller.
+local text = plan.x and (task.p == '0' or part.fin) and ARGV[plan.x]
 
 for bucket, n in pairs(plan.u or {}) do call('HINCRBY', run.key, 'u:' .. task.p .. ':' .. bucket, n) end
 unlease(run, tid, task)
@@ -41,7 +50,7 @@ if stopped then
     bury(run, tid, task, false)
   end
   drop(run, tid, task)
-  if plan.x then call('HSET', run.key, 'said', ARGV[plan.x]) end
+  if text then call('HSET', run.key, 'said', text) end
   if tonumber(get(run, 'held')) == 0 then finish_stopped(run) end
   publish_ready()
   call('SET', answers, cmsgpack.pack({ 'stopped', false }), 'EX', ANSWER_S)
@@ -59,12 +68,15 @@ for _, i in ipairs(plan.m or {}) do length = call('RPUSH', part.m, ARGV[i]) end
 if length and length ~= known then known = 0 end
 local last = log_all(run, plan.l, plan.e)
 if plan.st then call('HSET', run.key, 'x:' .. task.p, ARGV[plan.st]) end
-if plan.x then call('HSET', run.key, 'text', ARGV[plan.x]) end
+if text then call('HSET', run.key, 'text', text) end
 if plan.r then call('HSET', run.key .. ':r', tid, ARGV[plan.r]) end
 for _, o in ipairs(plan.o or {}) do change_state(part.s, o[1], o[2], ARGV[o[3]]) end
 if plan.cut and last then cut_live(run, plan.cut, last) end
 
-if plan.k then cancel_participants(run, plan.k) end
+for _, d in ipairs(plan.def or {}) do call('HSETNX', run.key, d[1], ARGV[d[2]]) end
+if plan.k then
+  for _, pid in ipairs(cancel_participants(run, plan.k)) do pass_up(run, pid, task.p) end
+end
 local ends = plan.done or plan.f
 if plan.again then
   for name, value in pairs(plan.again.h or {}) do task[name] = value end
@@ -75,8 +87,8 @@ elseif plan.park then
   task.s, task.pk = 'wait', plan.park
   save_task(run, tid, task)
 elseif task.k == 'advance' and not ends then
-  local missed = task.y
-  task.s, task.y = 'wait', nil
+  local missed = task.y or (plan.sg and has_signal(run, plan.sg))
+  task.s, task.y, task.sg, task.su = 'wait', nil, plan.sg, plan.sg and plan.w and NOW + plan.w or nil
   save_task(run, tid, task)
   if missed then
     make_ready(run, tid, task)
@@ -87,12 +99,25 @@ else
   drop(run, tid, task)
 end
 start(run, plan)
-if task.j and not plan.again and not plan.park and not plan.f then arrive(run, task.j, tid) end
+for _, b in ipairs(plan.b or {}) do
+  post(run, b[1], ARGV[b[2]])
+  wake(run, b[1] .. '-a')
+end
+for _, n in ipairs(plan.n or {}) do call('HSET', participant_of(run, n[1]).s, n[2], ARGV[n[3]]) end
+for _, k in ipairs(plan.ks or {}) do keep_talk(run, k[1], ARGV[k[2]], k[3]) end
+for _, key in ipairs(plan.kd or {}) do forget_talk(run, key) end
+for _, a in ipairs(plan.an or {}) do answer_call(run, a[1], ARGV[a[2]]) end
+if task.j and not plan.again and not plan.park and not plan.f then arrive(run, task.j, tid, task.fr) end
 if plan.done then
   if task.p == '0' then
     call('HSET', run.key, 'result', ARGV[plan.done])
     finish(run, 'completed', nil, plan.say and ARGV[plan.say])
   else
+    -- An agent's subagents end with it.
+    local helpers = task.p .. '.9999'
+    if part.k == 'agent' and call('HEXISTS', run.key, 'p:' .. helpers) == 1 then
+      cancel_participants(run, { helpers })
+    end
     settle(run, task.p, part, ARGV[plan.done], false)
   end
 elseif plan.f then
@@ -101,6 +126,7 @@ elseif plan.f then
   else
     cancel_participants(run, { task.p })
     call('HDEL', run.key, 'z:' .. task.p)
+    call('HDEL', run.key .. ':b', task.p)
     settle(run, task.p, part, ARGV[plan.f[2]], true)
   end
 end

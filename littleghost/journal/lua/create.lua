@@ -24,7 +24,7 @@ if plan.session then
     call('HSET', plan.session, 'holder', run.id)
   end
   call('HSET', run.key, 'session', plan.session, 'sw', 1)
-  for _, suffix in ipairs({ '', ':m', ':s', ':q' }) do call('PERSIST', plan.session .. suffix) end
+  persist_session(plan.session)
 end
 local created = format('%.0f', NOW)
 call('HSET', run.key, 'status', 'queued', 'created', created, 'held', 0, 'hist', plan.h or 0, 'nonce', plan.nonce, 'v', SCHEMA)

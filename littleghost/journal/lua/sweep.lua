@@ -11,7 +11,17 @@ for _, name in ipairs(due('timers')) do
   local at = name:find('|', 1, true)
   local run, tid = run_of(name:sub(1, at - 1)), name:sub(at + 1)
   local task = task_of(run, tid)
-  if task and task.s == 'wait' then make_ready(run, tid, task) elseif task then wake(run, tid) end
+  if task and task.ap and not task.an then
+    if NOW >= task.ap then
+      expire_question(run, tid, task)
+    else
+      call('ZADD', P .. 'timers', task.ap, name)
+    end
+  elseif task and task.s == 'wait' then
+    make_ready(run, tid, task)
+  elseif task then
+    wake(run, tid)
+  end
 end
 local unclaimed = {}
 for _, name in ipairs(due('ready')) do

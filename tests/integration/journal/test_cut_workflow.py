@@ -7,9 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
+from littleghost.run import Run
 from tests.integration.journal.test_cut import MODES, cut_everywhere
 from tests.support import cast, flows
-from tests.support.scenarios import Scenario, enqueue, play
+from tests.support.scenarios import Scenario, enqueue, persistent, play
 from tests.support.world import Fault, World
 
 pytestmark = pytest.mark.redis
@@ -27,7 +28,26 @@ def _flow(assembly: type) -> Scenario:
     )
 
 
+def _signalled(world: World) -> list[str]:
+    (run_id,) = _flow(flows.WaitingWorkflow).begin(world)
+    run = Run(run_id)
+    persistent(lambda: run.signal("go", {"n": "one"}, id="first"))
+
+    def send() -> bool:
+        waits = [item.kind for item in run.pending] == ["signal"]
+        if waits and "two" not in sent:
+            persistent(lambda: run.signal("go", "two", id="second"))
+            sent.append("two")
+            return True
+        return False
+
+    sent: list[str] = []
+    world.when_idle = send
+    return [run_id]
+
+
 SCENARIOS = {
+    Scenario("signals", _signalled): "one two signal_timeout",
     _flow(flows.SequenceWorkflow): "Hello there, friend.",
     _flow(flows.ParallelWorkflow): '{"said":["one","two","three"]}',
     _flow(flows.CatchingWorkflow): "InvalidRequestError twice",

@@ -125,7 +125,7 @@ def test_branches_do_not_fork_again():
 def test_all_problems_are_told_at_once():
     nodes = {
         "s": Step, "a": "Step", "b": Node(Step, retries=1), "c": Node(Step, input=THREE), "": Step,
-        "j": Node(Step, timeout_s=0),
+        "j": Node(Step, timeout_s=0), "h": Node(Step, history="no"),  # type: ignore[arg-type]
     }  # fmt: skip
     edges = [Edge("s", "x"), Edge("a", "j", when=1)]  # type: ignore[arg-type]
     text = problems(edges, nodes, start="q", finish="j", max_steps=0, max_concurrency=True)
@@ -133,9 +133,10 @@ def test_all_problems_are_told_at_once():
         "nodes['a'] is 'Step'", "retries need retry_on", "nodes['c']: input is 3",
         "nodes has the name ''", "timeout_s is 0", "start is 'q'", "'x', which is no node",
         "when is 1", "max_steps is 0", "max_concurrency is True",
+        "nodes['h']: history is 'no'",
     ):  # fmt: skip
         assert part in text
-    assert text.count("Sample.") == 10
+    assert text.count("Sample.") == 11
 
 
 def test_an_empty_graph_says_what_is_missing():

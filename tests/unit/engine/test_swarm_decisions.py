@@ -347,5 +347,5 @@ def test_the_same_decision_is_made_again() -> None:
 
 
 def test_a_swarm_that_is_too_deep_fails() -> None:
-    play = Play(participant="0" + ".1" * 16).go()
+    play = Play(path=[{"step_id": str(level)} for level in range(16)]).go()
     assert play.error == "assembly_limit"

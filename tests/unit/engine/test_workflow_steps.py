@@ -140,7 +140,7 @@ def test_settled_children_do_not_stop_each_other() -> None:
     assert not [item for item in found if isinstance(item, c.CancelParticipants)]
 
 
-def test_steps_follow_the_newest_completed_one() -> None:
+def test_steps_follow_the_newest_one_that_ended() -> None:
     def perform(self: Workflow) -> Any:
         first = self.invoke(Clerk, input="one").output
         self.parallel(self.invoke(Clerk, input=first), self.invoke(Clerk, input="three"))
@@ -157,6 +157,21 @@ def test_steps_follow_the_newest_completed_one() -> None:
     stage.answer("0.1", "x")
     stage.answer("0.2", "y")
     assert steps(stage.advance()) == [["0.2"]]
+
+
+def test_what_goes_on_after_a_failure_follows_the_step_that_failed() -> None:
+    def perform(self: Workflow) -> Any:
+        asked = [self.invoke(Clerk, input=f"say {n}") for n in range(3)]
+        try:
+            self.parallel(*asked, max_concurrency=2)
+        except OverloadedError:
+            return self.invoke(Clerk, input="four")
+
+    stage = Stage(perform)
+    stage.advance()
+    stage.refuse("0.0", OverloadedError("busy"))
+    [start] = [item for item in stage.advance() if isinstance(item, c.Start) and item.participants]
+    assert (start.participants[0].step or {})["predecessors"] == ["0.0"]
 
 
 def test_the_state_stays_small_however_long_the_workflow_is() -> None:

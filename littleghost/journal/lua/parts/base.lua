@@ -1,6 +1,7 @@
 -- What every script shares. These constants stand before it when the scripts are loaded: ENVELOPE (the
 -- broker message with placeholders), PUSH (the queue key prefix, or false when the worker
--- publishes), GRACE_MS, RETENTION_S, SESSION_S, ANSWER_S, SCHEMA (the journal version).
+-- publishes), GRACE_MS, RETENTION_S, SESSION_S, ANSWER_S, SCHEMA (the journal version), BUCKETS (of
+-- tokens).
 local call, format = redis.call, string.format
 
 local function now_ms()

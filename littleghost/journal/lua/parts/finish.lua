@@ -1,7 +1,14 @@
 -- Ending a run, and giving its session to the next one.
+local function expire_talks(owner, seconds)
+  local talks = owner .. ':k'
+  for _, key in ipairs(call('HKEYS', talks)) do call('EXPIRE', talks .. ':' .. key, seconds) end
+  call('EXPIRE', talks, seconds)
+end
+
 local function expire_all(run)
-  local keys = { '', ':e', ':d', ':r', ':i', ':x', ':cut' }
+  local keys = { '', ':e', ':d', ':r', ':i', ':x', ':cut', ':g', ':b' }
   for _, suffix in ipairs(keys) do call('EXPIRE', run.key .. suffix, RETENTION_S) end
+  expire_talks(run.key, RETENTION_S)
 end
 
 -- Tell of the request. What another run did for it stands behind it already in a run that goes on from that one.
@@ -43,6 +50,13 @@ end
 -- A session's keys stay while it has a run, and for some time after the last one.
 local SESSION_KEYS = { '', ':m', ':s', ':q' }
 
+local function persist_session(session)
+  for _, suffix in ipairs(SESSION_KEYS) do call('PERSIST', session .. suffix) end
+  local talks = session .. ':k'
+  for _, key in ipairs(call('HKEYS', talks)) do call('PERSIST', talks .. ':' .. key) end
+  call('PERSIST', talks)
+end
+
 local function grant_next(session)
   while true do
     local id = call('LPOP', session .. ':q')
@@ -54,7 +68,7 @@ local function grant_next(session)
     local status = get(run, 'status')
     if status and not is_over(status) then
       call('HSET', session, 'holder', id)
-      for _, suffix in ipairs(SESSION_KEYS) do call('PERSIST', session .. suffix) end
+      persist_session(session)
       begin(run)
       for _, tid in ipairs(cjson.decode(get(run, 'first'))) do
         local task = task_of(run, tid)
@@ -70,6 +84,7 @@ local function leave_session(run)
   if not session then return end
   if call('HGET', session, 'holder') == run.id then
     for _, suffix in ipairs(SESSION_KEYS) do call('EXPIRE', session .. suffix, SESSION_S) end
+    expire_talks(session, SESSION_S)
     grant_next(session)
   else
     call('LREM', session .. ':q', 0, run.id)
@@ -129,7 +144,7 @@ local function finish(run, outcome, err, say)
   call('ZREM', P .. 'live', run.id)
   call('ZREM', P .. 'deadlines', run.id)
   call('ZREM', P .. 'stops', run.id)
-  call('DEL', run.key .. ':x', run.key .. ':c', run.key .. ':cut')
+  call('DEL', run.key .. ':x', run.key .. ':c', run.key .. ':cut', run.key .. ':g', run.key .. ':b')
   local session = get(run, 'session')
   if session then
     -- What this run left, whatever later runs of the session make of it.
@@ -151,12 +166,13 @@ local function finish_cut(run, outcome, err)
   finish(run, outcome, err)
 end
 
--- What the newest attempt at a turn had said, from the live text; a withdrawn attempt said nothing.
+-- What the newest attempt at a turn had said, from the live text of the participant whose answer would
+-- be the run's; a withdrawn attempt said nothing.
 local function unfinished_text(run)
-  local pieces = {}
+  local pieces, who = {}, get(run, 'fin') or '0'
   for _, entry in ipairs(call('XREVRANGE', run.key .. ':d', '+', '-', 'COUNT', 4000)) do
     local item = cjson.decode(entry[2][2])
-    if item.p == '0' then
+    if item.p == who then
       if item.type == 'model_start' or item.type == 'model_retry' then break end
       if item.type == 'text_delta' then pieces[#pieces + 1] = item.d.text end
     end

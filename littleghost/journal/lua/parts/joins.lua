@@ -17,7 +17,8 @@ local function deliver(run, jid, join)
   call('HDEL', run.key, 'j:' .. jid)
 end
 
-local function arrive(run, jid, member)
+-- `is_free` says that the member took no place in the width.
+local function arrive(run, jid, member, is_free)
   local raw = get(run, 'j:' .. jid)
   if not raw then return end
   local join = cjson.decode(raw)
@@ -25,13 +26,22 @@ local function arrive(run, jid, member)
     if join.one ~= member then return end
   else
     if call('SREM', run.key .. ':j:' .. jid, member) == 0 then return end
-    local nxt = call('LPOP', run.key .. ':q:' .. jid)
+    local nxt = not is_free and call('LPOP', run.key .. ':q:' .. jid)
     local waiting = nxt and task_of(run, nxt)
-    if waiting then make_ready(run, nxt, waiting) end
+    if waiting then go(run, nxt, waiting) end
     if call('EXISTS', run.key .. ':j:' .. jid) == 1 then return end
   end
   deliver(run, jid, join)
   wake(run, join.t)
+end
+
+-- Record the result of a call that waited, in place of its own worker.
+local function answer_call(run, tid, record)
+  local task = task_of(run, tid)
+  if not task or task.s ~= 'wait' then return end
+  call('HSET', run.key .. ':r', tid, record)
+  drop(run, tid, task)
+  arrive(run, task.j, tid, task.fr)
 end
 
 -- Start an agent's or a composite's list and working state.
@@ -44,7 +54,8 @@ end
 -- A participant has ended, well or not: its parent's list gets a record of it, at once when the join
 -- that waits for it does not wait for the others any more.
 local function settle(run, pid, part, record, failed)
-  local whole = format('{"p":"%s","b":%.0f,"e":%.0f,"%s":%s}', pid, part.b, NOW, failed and 'x' or 'r', record)
+  local whole = format('{"p":"%s","b":%.0f,"e":%.0f,"u":%s,"%s":%s}', pid, part.b, NOW,
+    pass_up(run, pid, part.up), failed and 'x' or 'r', record)
   call('HSET', run.key .. ':r', pid, whole)
   call('HSET', run.key, 'z:' .. pid, format('%.0f,%.0f,%s', part.b, NOW, failed and 'failed' or 'completed'))
   call('HDEL', run.key, 't:' .. pid .. '-a', 'd:' .. pid .. '-a', 'x:' .. pid)
@@ -62,7 +73,8 @@ local function settle(run, pid, part, record, failed)
   end
 end
 
--- Stop participants and all below them: their tasks are gone, and late results change nothing.
+-- Stop participants and all below them: their tasks are gone, and late results change nothing. What was
+-- used below them is added up for each. Gives those that had not ended.
 local function cancel_participants(run, pids)
   local function is_below(p)
     for _, pid in ipairs(pids) do
@@ -71,6 +83,8 @@ local function cancel_participants(run, pids)
     return false
   end
   local fields, holder, is_free = call('HGETALL', run.key), get(run, 'xh'), false
+  local used, open = {}, {}
+  for _, pid in ipairs(pids) do used[pid] = {} end
   for i = 1, #fields, 2 do
     local kind, name = fields[i]:sub(1, 2), fields[i]:sub(3)
     if kind == 't:' then
@@ -92,8 +106,15 @@ local function cancel_participants(run, pids)
     elseif kind == 'p:' and is_below(name) and not get(run, 'z:' .. name) then
       local part = cjson.decode(fields[i + 1])
       call('HSET', run.key, 'z:' .. name, format('%.0f,%.0f,cancelled', part.b, NOW))
+      if used[name] then open[#open + 1] = name end
+    elseif kind == 'u:' then
+      local who, bucket = name:match('^(.*):(.*)$')
+      for pid, counts in pairs(used) do
+        if who:sub(1, #pid + 1) == pid .. '.' then add_counts(counts, { [bucket] = fields[i + 1] }) end
+      end
     end
   end
+  for _, pid in ipairs(open) do set_below(run, pid, used[pid]) end
   local kept = {}
   for _, item in ipairs(ready) do
     if item.run.key ~= run.key or not is_below(item.task.p) then kept[#kept + 1] = item end
@@ -101,18 +122,72 @@ local function cancel_participants(run, pids)
   ready = kept
   -- Last, when no task of theirs is left that could be let go.
   if is_free then next_exclusive(run) end
+  return open
+end
+
+-- Subagents' conversations are kept with the session, or with a run that has none: facts in a hash by key, a
+-- list of messages each.
+local function talks_of(run) return (get(run, 'session') or run.key) .. ':k' end
+
+local function keep_talk(run, key, facts, records)
+  local talks = talks_of(run)
+  call('HSET', talks, key, facts)
+  for _, i in ipairs(records) do call('RPUSH', talks .. ':' .. key, ARGV[i]) end
+end
+
+local function forget_talk(run, key)
+  local talks = talks_of(run)
+  call('HDEL', talks, key)
+  call('DEL', talks .. ':' .. key)
+end
+
+local function start_participant(run, p)
+  if p.of then
+    -- It goes on where an earlier one ended.
+    local earlier = participant_of(run, p.of)
+    p.m, p.s = earlier.m, earlier.s
+  end
+  p.m = p.m or (run.key .. ':m:' .. p.id)
+  p.s = p.s or (run.key .. ':s:' .. p.id)
+  p.b = NOW
+  if p.kept then
+    for _, record in ipairs(call('LRANGE', talks_of(run) .. ':' .. p.kept, 0, -1)) do
+      call('RPUSH', p.m, record)
+    end
+  end
+  if p.k == 'subagents' then
+    local talks = call('HGETALL', talks_of(run))
+    for i = 1, #talks, 2 do call('HSET', p.s, 'kept/' .. talks[i], talks[i + 1]) end
+  end
+  furnish(run, p)
+  local state = ARGV[p.st]
+  p.st, p.once, p.of, p.kept = nil, nil, nil, nil
+  call('HSET', run.key, 'p:' .. p.id, cjson.encode(p), 'x:' .. p.id, state)
+  -- From now on it is the one to answer; what another one said before is no part of that.
+  if p.fin then call('HSET', run.key, 'fin', p.id, 'text', '') end
+end
+
+-- A task that a person must allow waits for that; it takes no place in a width, unless the tasks of its join go
+-- one by one.
+local function start_asked(run, tid, t, gate, width)
+  t.s, t.ap = 'wait', NOW + t.ask
+  t.ask, t.ord = nil, nil
+  call('ZADD', P .. 'timers', t.ap, ref(run, tid))
+  if not gate or not width then
+    t.tn, t.fr = true, true
+  elseif width[gate] > 0 then
+    width[gate] = width[gate] - 1
+    t.tn = true
+  else
+    call('RPUSH', run.key .. ':q:' .. gate, tid)
+  end
+  save_task(run, tid, t)
 end
 
 -- Record new participants, tasks and joins of a plan. Payloads are arguments, named by index.
 local function start(run, plan)
   for _, p in ipairs(plan.p or {}) do
-    p.m = p.m or (run.key .. ':m:' .. p.id)
-    p.s = p.s or (run.key .. ':s:' .. p.id)
-    p.b = NOW
-    furnish(run, p)
-    local state = ARGV[p.st]
-    p.st = nil
-    call('HSET', run.key, 'p:' .. p.id, cjson.encode(p), 'x:' .. p.id, state)
+    if not p.once or call('HEXISTS', run.key, 'p:' .. p.id) == 0 then start_participant(run, p) end
   end
   local width = {}
   for _, j in ipairs(plan.j or {}) do
@@ -130,7 +205,11 @@ local function start(run, plan)
     local tid, delay, payload, waits, gate = t.id, t.delay, t.d, t.wait, t.g or t.j
     t.id, t.delay, t.d, t.wait, t.g = nil, nil, nil, nil, nil
     if payload then call('HSET', run.key, 'd:' .. tid, ARGV[payload]) end
-    if delay then
+    if t.once and call('HEXISTS', run.key, 't:' .. tid) == 1 then
+      -- It is there already.
+    elseif t.ask then
+      start_asked(run, tid, t, gate, t.ord and width)
+    elseif delay then
       t.s = 'wait'
       save_task(run, tid, t)
       call('ZADD', P .. 'timers', NOW + delay, ref(run, tid))

@@ -1,6 +1,9 @@
 -- Tasks: ready (a worker may take it), leased (a worker has it), wait (something must happen first).
 -- Header fields: k kind, p participant, q queue, s status, a attempts (the fencing token), w worker,
--- pk the participant it waits for, y wake it again when its worker is done, c child process, z the claim that took it, l times lost, at published (ms), n republished, x exclusive, i idempotent, j join.
+-- pk the participant it waits for, y wake it again when its worker is done, c child process, z the claim that
+-- took it, l times lost, at published (ms), n republished, x exclusive, i idempotent, j join, sg the signal it
+-- waits for, su until when (ms), ap until when a person may allow it (ms), an the person's answer (JSON), tn its turn has come, fr it
+-- takes no place in its join's width, ml it has taken messages in.
 -- What this script made ready: {run, tid, task}. It is written by `publish_ready`, at the end of every
 -- script, or leased at once instead.
 local ready = {}
@@ -28,6 +31,29 @@ local function make_ready(run, tid, task)
   ready[#ready + 1] = { run = run, tid = tid, task = task }
 end
 
+-- The turn of a task has come, though a person may still have to allow it.
+local function go(run, tid, task)
+  if task.ap and not task.an then
+    task.tn = true
+    save_task(run, tid, task)
+  else
+    make_ready(run, tid, task)
+  end
+end
+
+-- A person has answered for a task, or the time for that is over. The first answer stays.
+local function answer_for(run, tid, task, verdict)
+  task.an = verdict
+  call('HSET', run.key, 'a:' .. tid, verdict)
+  call('ZREM', P .. 'timers', ref(run, tid))
+  event(run, format('{"type":"approval_answered","p":"%s","d":{"id":"%s","answer":%s}}', task.p, tid, verdict))
+  if task.tn then make_ready(run, tid, task) else save_task(run, tid, task) end
+end
+
+local function expire_question(run, tid, task)
+  answer_for(run, tid, task, '{"verdict":"expired"}')
+end
+
 -- A coordinator has one advance task, which waits until something for it to decide has happened. One
 -- that is being worked on is woken again afterwards, since it may have looked already.
 local function wake(run, tid)
@@ -42,7 +68,77 @@ local function wake(run, tid)
   end
 end
 
+-- What was sent to a participant while it was busy. One task of it at a time takes it in, and the list changes
+-- only under that task's lease: an agent's user messages at a turn, a coordinator's requests at an advance.
+local function post(run, pid, text)
+  local raw = call('HGET', run.key .. ':b', pid)
+  local box = raw and cjson.decode(raw) or {}
+  box[#box + 1] = text
+  call('HSET', run.key .. ':b', pid, cjson.encode(box))
+end
+
+-- An agent takes the first message, and those behind it that share its batch key.
+local function take_messages(run, pid, list, box)
+  local ids, key = {}, nil
+  while #box > 0 and #ids < 100 do
+    local item = cjson.decode(box[1])
+    if #ids > 0 and (not item.key or item.key ~= key) then break end
+    key = item.key
+    ids[#ids + 1] = item.id
+    call('RPUSH', list, item.r)
+    table.remove(box, 1)
+  end
+  event(run, format('{"type":"agent_interjection_delivered","p":"%s","d":%s}', pid,
+    cjson.encode({ interjection_ids = ids, batch_key = key or cjson.null })))
+  if #box == 0 then
+    call('HDEL', run.key .. ':b', pid)
+  else
+    call('HSET', run.key .. ':b', pid, cjson.encode(box))
+  end
+end
+
+-- The oldest signal of a name goes to whoever waits for it.
+local function take_signal(run, pid, name)
+  for _, raw in ipairs(call('LRANGE', run.key .. ':g', 0, -1)) do
+    local item = cjson.decode(raw)
+    if item.n == name then
+      call('LREM', run.key .. ':g', 1, raw)
+      call('RPUSH', participant_of(run, pid).m, item.r)
+      return
+    end
+  end
+end
+
+local function has_signal(run, name)
+  for _, raw in ipairs(call('LRANGE', run.key .. ':g', 0, -1)) do
+    if cjson.decode(raw).n == name then return true end
+  end
+  return false
+end
+
+local function take_mail(run, task)
+  if task.k == 'call' then return end
+  if task.sg then
+    take_signal(run, task.p, task.sg)
+    task.sg, task.su = nil, nil
+  end
+  local raw = call('HGET', run.key .. ':b', task.p)
+  if not raw then return end
+  local part, box = participant_of(run, task.p), cjson.decode(raw)
+  if part.k == 'agent' then
+    -- One delivery a turn, however often its worker dies: what is answered together stays the same.
+    if not task.ml then
+      task.ml = true
+      take_messages(run, task.p, part.m, box)
+    end
+    return
+  end
+  for _, record in ipairs(box) do call('RPUSH', part.m, record) end
+  call('HDEL', run.key .. ':b', task.p)
+end
+
 local function lease(run, tid, task, worker, child, claim)
+  take_mail(run, task)
   task.s, task.w, task.c, task.a = 'leased', worker, child, (task.a or 0) + 1
   task.z = claim
   save_task(run, tid, task)

@@ -13,6 +13,8 @@ from typing import Any
 
 # Kinds whose state holds steps: `{"pids": [participant of each attempt], "at": [start of each]}`.
 _STEPS = ("workflow", "swarm", "graph")
+# An agent's coordinator of subagents, which goes on with it; it never ends by itself.
+COORDINATOR = "subagents"
 
 
 def awaited(kind: str, state: Mapping[str, Any], parked: Collection[str]) -> Collection[str] | None:
@@ -28,6 +30,8 @@ def awaited(kind: str, state: Mapping[str, Any], parked: Collection[str]) -> Col
     """
     if kind in _STEPS:
         return [step["pids"][-1] for step in _open_steps(kind, state)]
+    if kind == COORDINATOR:
+        return [item["pid"] for item in state.get("ids", {}).values() if item["pid"]]
     return parked if kind == "agent" else None
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from littleghost.engine.unfinished import awaited, kept, reopened
+from littleghost.engine.unfinished import COORDINATOR, awaited, kept, reopened
 from littleghost.journal.remains import Remains
 from littleghost.json_values import dumps
 
@@ -23,7 +23,7 @@ _ENDED = {
     *("session", "started", "stop", "stop_error", "sw", "text", "xh"),
 }
 # Marks of fields that stay with the old run: its tokens, its states, and what it has left.
-_OLD_MARKS = ("u:", "x:", "f:", "ot:", "od:", "oj:")
+_OLD_MARKS = ("u:", "w:", "x:", "f:", "ot:", "od:", "oj:")
 # What a task's header loses: who had it, and when.
 _OF_ATTEMPT = ("w", "c", "z", "a", "at", "n", "y", "f", "l", "tm", "hx", "sg", "su")
 
@@ -123,7 +123,8 @@ class _Reviving:
         # Those whose failure it has dealt with stay as they are.
         waits_for = set(self._children[pid] if waits_for is None else waits_for)
         for child in self._children[pid]:
-            if child in waits_for and child not in self._well:
+            always = self._participants[child]["k"] == COORDINATOR
+            if (always or child in waits_for) and child not in self._well:
                 self._collect(child)
 
     def _own(self, key: str) -> str | None:
@@ -245,7 +246,10 @@ class _Reviving:
         if "hx" in task and not ready:
             self._new.holder = tid
         told = {"id": tid, "h": header, "ready": ready}
-        self._new.tasks.append(told if "ap" not in task or ready else {**told, "due": task["ap"]})
+        if "ap" in task and not ready:
+            # The time in which a person may allow it begins anew.
+            told["due"] = header["ap"] = max(task["ap"], self._now_ms + task.get("aw", 0))
+        self._new.tasks.append(told)
 
     def _is_ready(self, tid: str, task: Mapping[str, Any]) -> bool:
         if tid in self._starts:

@@ -82,13 +82,27 @@ def test_how_tasks_come_back(buried: tuple[str, str], ready: bool, kept: dict[st
 
 
 def test_a_call_that_nobody_has_allowed_yet_still_waits_for_that() -> None:
-    asked = task("0-c1.0", "call", "wait", tm=True, ap=777, fr=True)
+    asked = task("0-c1.0", "call", "wait", tm=True, ap=77, aw=50, fr=True)
     answered = task("0-c1.1", "call", "ready", ap=777, an="{}")
     found = revived(participant("0"), ("x:0", "{}"), asked, answered)
-    assert [(item["ready"], item.get("due")) for item in found.tasks] == [
-        (False, 777),
-        (True, None),
-    ]
+    ready = [(item["ready"], item.get("due")) for item in found.tasks]
+    assert ready == [(False, 149), (True, None)]
+    assert found.tasks[0]["h"]["ap"] == 149
+
+
+def test_a_coordinator_of_subagents_goes_on_with_its_agent() -> None:
+    found = revived(
+        participant("0"), participant("0.9999", "subagents"), participant("0.9999.0"),
+        participant("0.9999.1", m=f"{OLD}:m:0.9999.0"), ("x:0", "{}"),
+        ("z:0.9999.0", "1,2,completed"), ("f:0.9999.1", "5,{}"), one("0.9999.1", "0.9999-a"),
+        ("x:0.9999", '{"ids": {"/root/a": {"pid": "0.9999.1"}}}'),
+        task("0.9999-a", "advance", "wait"), task("0.9999.1-t0"),
+        task("0-c0.0", "call", "wait", pk="", i=True), task("0-t1", status="wait"),
+    )  # fmt: skip
+    assert tasks_of(found) == {
+        "0-c0.0": False, "0-t1": False, "0.9999-a": True, "0.9999.1-t0": True,
+    }  # fmt: skip
+    assert found.cuts == {":m:0.9999.0": 5}, "a subagent goes on with its earlier conversation"
 
 
 @pytest.mark.parametrize(("end", "ready"), [("1,2,completed", True), ("1,2,failed", False)])

@@ -50,6 +50,8 @@ def graph(main: Path, *branches: Path) -> dict[str, Any]:
             ),
             ["0.1", "0.4"],
         ),
+        ("subagents", {}, []),
+        ("subagents", {"ids": {"/root/a": {"pid": "0.1"}, "/root/b": {"pid": None}}}, ["0.1"]),
         ("team", {"members": []}, None),
     ],
 )

@@ -51,6 +51,12 @@ call('ZADD', P .. 'live', NOW + 60000, run.id)
 call('ZADD', P .. 'runs', created, run.id)
 
 for _, name in ipairs(plan.keys) do copy(name) end
+-- What was sent to the run, or to a participant that goes on, and was not taken in yet.
+copy(':g')
+copy(':b')
+for _, pid in ipairs(call('HKEYS', run.key .. ':b')) do
+  if call('HEXISTS', run.key, 'x:' .. pid) == 0 then call('HDEL', run.key .. ':b', pid) end
+end
 for _, b in ipairs(plan.back) do
   call('HSET', run.key .. ':r', b[1], call('LINDEX', run.key .. b[2], b[3]))
 end

@@ -54,6 +54,7 @@ def fork_run(
     earlier = Earlier(
         links={"forked_from": old_id}, records=[dumps(row) for row in rows], older=older, fresh=True
     )
+    registry.learn(record.assembly, lambda names: work.journal.definitions(old_id, names))
     return launch(registry.lookup(record.assembly), invocation, record.lane, now, earlier)
 
 

@@ -170,5 +170,6 @@ def _start_over(
     links = {"retry_of": record.run_id}
     earlier = Earlier(links=links, records=rows, older=int(old.fields["hist"]), fresh=False)
     invocation = Invocation.from_json(_request(record, run_id, ends_at))
+    registry.learn(record.assembly, lambda names: work.journal.definitions(record.run_id, names))
     cls = registry.lookup(record.assembly)
     return launch(cls, invocation, record.lane, now, earlier)[0]

@@ -144,7 +144,9 @@ local function finish(run, outcome, err, say)
   call('ZREM', P .. 'live', run.id)
   call('ZREM', P .. 'deadlines', run.id)
   call('ZREM', P .. 'stops', run.id)
-  call('DEL', run.key .. ':x', run.key .. ':c', run.key .. ':cut', run.key .. ':g', run.key .. ':b')
+  call('DEL', run.key .. ':x', run.key .. ':c', run.key .. ':cut')
+  -- What was sent in and not taken yet goes on with a retry.
+  if is_well then call('DEL', run.key .. ':g', run.key .. ':b') end
   local session = get(run, 'session')
   if session then
     -- What this run left, whatever later runs of the session make of it.

@@ -170,7 +170,7 @@ end
 -- A task that a person must allow waits for that; it takes no place in a width, unless the tasks of its join go
 -- one by one.
 local function start_asked(run, tid, t, gate, width)
-  t.s, t.ap = 'wait', NOW + t.ask
+  t.s, t.ap, t.aw = 'wait', NOW + t.ask, t.ask
   t.ask, t.ord = nil, nil
   call('ZADD', P .. 'timers', t.ap, ref(run, tid))
   if not gate or not width then

@@ -50,8 +50,14 @@ RUNS: dict[str, tuple[Any, str]] = {
 }
 
 
-@pytest.mark.parametrize("mode", ["pushed", "in place"])
-@pytest.mark.parametrize("name", RUNS)
+# Where a task runs makes a difference to few of them.
+IN_PLACE = ("exclusive", "errand", "side by side", "fork")
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [*((name, "pushed") for name in RUNS), *((name, "in place") for name in IN_PLACE)],
+)
 def test_a_cancelled_run_goes_on_to_the_same_end(
     worlds: Callable[..., World], cast_models: Models, name: str, mode: str
 ) -> None:

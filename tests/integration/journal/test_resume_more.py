@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from littleghost import Subagent
+from littleghost.engine.subagent_state import ROOT_PATH
 from littleghost.providers.scripted import Call, Reply
 from littleghost.run import Run
 from tests.support import cast
@@ -31,7 +32,7 @@ cast.SCRIPTS["crew"] = [
         tool_calls=[
             Call("wait_for_subagents", {}),
             Call("send_message_to_subagent",
-                 {"subagent_id": "/root/two", "message": "say more", "mode": "sync"}),
+                 {"subagent_id": f"{ROOT_PATH}/two", "message": "say more", "mode": "sync"}),
         ],
         usage=cast.USAGE,
     ),
@@ -48,9 +49,7 @@ class Captain(cast.Scripted):
 
 def test_subagents_go_on_with_their_agent(worlds: Callable[..., World]) -> None:
     world = worlds(in_place_max=1)
-    count, _ = break_everywhere(
-        world, lambda: enqueue(world, "crew", assembly=Captain), cancelling
-    )
+    count, _ = break_everywhere(world, lambda: enqueue(world, "crew", assembly=Captain), cancelling)
     assert count > 20
 
 

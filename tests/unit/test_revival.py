@@ -95,7 +95,7 @@ def test_a_coordinator_of_subagents_goes_on_with_its_agent() -> None:
         participant("0"), participant("0.9999", "subagents"), participant("0.9999.0"),
         participant("0.9999.1", m=f"{OLD}:m:0.9999.0"), ("x:0", "{}"),
         ("z:0.9999.0", "1,2,completed"), ("f:0.9999.1", "5,{}"), one("0.9999.1", "0.9999-a"),
-        ("x:0.9999", '{"ids": {"/root/a": {"pid": "0.9999.1"}}}'),
+        ("x:0.9999", '{"ids": {"/boss/a": {"pid": "0.9999.1"}}}'),
         task("0.9999-a", "advance", "wait"), task("0.9999.1-t0"),
         task("0-c0.0", "call", "wait", pk="", i=True), task("0-t1", status="wait"),
     )  # fmt: skip

@@ -51,7 +51,7 @@ def graph(main: Path, *branches: Path) -> dict[str, Any]:
             ["0.1", "0.4"],
         ),
         ("subagents", {}, []),
-        ("subagents", {"ids": {"/root/a": {"pid": "0.1"}, "/root/b": {"pid": None}}}, ["0.1"]),
+        ("subagents", {"ids": {"/boss/a": {"pid": "0.1"}, "/boss/b": {"pid": None}}}, ["0.1"]),
         ("team", {"members": []}, None),
     ],
 )

@@ -23,8 +23,7 @@ from littleghost.errors import DefinitionError, InvocationError
 from littleghost.json_values import check_json_mapping, dumps
 from littleghost.limits import Limits
 from littleghost.messages import Message
-from littleghost.run import AsyncRunStream, Run, RunStream
-from littleghost.start import start_run, start_run_async
+from littleghost.run import AsyncRunStream, Run, RunStream, start_run, start_run_async
 
 _ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 Input = str | Message | Mapping[str, Any]

@@ -14,7 +14,8 @@ LittleGhostError
 │  └─ UnsupportedInputError   the model cannot read this kind of input
 ├─ RunError                   about one run, seen by its caller
 │  ├─ RunNotFoundError  WaitTimeoutError  NoWorkerError  BlockingCallError  WorkerLostError
-│  └─ RunOverError  ApprovalError  SignalError  InterjectionError  (what is sent into it)
+│  ├─ RunOverError  ApprovalError  SignalError  InterjectionError  (what is sent into it)
+│  └─ NotResumableError  SessionChangedError
 ├─ ProviderError              a model service failed
 │  ├─ RateLimitedError  OverloadedError  StreamError  ProviderTimeoutError  (retryable)
 │  ├─ AuthenticationError  InvalidRequestError  ContextWindowOverflowError
@@ -161,6 +162,18 @@ class WorkerLostError(RunError):
     """The workers that tried this task died, as often as the task may be tried."""
 
     code = "worker_lost"
+
+
+class NotResumableError(RunError):
+    """The run cannot be retried: it ended well, still goes on, or left nothing to go on from."""
+
+    code = "not_resumable"
+
+
+class SessionChangedError(RunError):
+    """The run's session went on without it, so that the run cannot be retried in it; fork it."""
+
+    code = "session_changed"
 
 
 class ApprovalError(RunError):

@@ -85,8 +85,13 @@ def place_run(run_id: str | None, session_id: str | None, partitions: int) -> tu
             return new_run_id(partition), partition
         return run_id, partition_of(run_id, partitions)
     partition = hash_partition(session_id, partitions)
+    return id_in(partition, run_id, partitions), partition
+
+
+def id_in(partition: int, run_id: str | None, partitions: int) -> str:
+    """Give an id of a partition: a new one, or the caller's own, which may get it as a prefix."""
     if run_id is None:
-        return new_run_id(partition), partition
+        return new_run_id(partition)
     if partition_of(run_id, partitions) == partition:
-        return run_id, partition
-    return f"{partition:02d}-{run_id}", partition
+        return run_id
+    return f"{partition:02d}-{run_id}"

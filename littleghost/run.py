@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from littleghost.engine.slot import refuse_blocking
 from littleghost.errors import CancelledError, InvocationError, RunNotFoundError
@@ -16,18 +17,23 @@ from littleghost.journal.record import RunRecord
 from littleghost.messages import Message
 from littleghost.reach import Reachable
 from littleghost.result import RunResult
+from littleghost.resume import Resumable
+from littleghost.start import create_run
 from littleghost.usage import Usage
 from littleghost.watch import Watch, watch_async
 
+if TYPE_CHECKING:
+    from littleghost.assembly import Assembly
 
-class Run(Reachable):
+
+class Run(Reachable, Resumable):
     """One top-level execution of an assembly, durable from the moment it exists.
 
     A handle holds what it last read; `refresh`, `wait` and the like read anew. Facts of a run that
     has ended do not change any more.
     """
 
-    def __init__(self, run_id: str, *, invocation: Invocation | None = None) -> None:
+    def __init__(self, run_id: str, invocation: Invocation | None = None) -> None:
         """Make a handle without reading anything; use `Run.get` for a run of another process."""
         self.id = run_id
         self._invocation = invocation
@@ -100,7 +106,8 @@ class Run(Reachable):
     @property
     def outcome(self) -> str | None:
         """completed, failed, partial or cancelled; None while the run goes on."""
-        return self.status if self.record.is_over else None
+        status = self.status
+        return status if self.record.is_over else None
 
     @property
     def is_finished(self) -> bool:
@@ -240,6 +247,18 @@ class Run(Reachable):
     ) -> AsyncIterator[StreamEvent]:
         """Watch the run with `async for`; see `events`."""
         return watch_async(self._work, self.id, _position(after), need_worker=need_worker)
+
+
+def start_run(cls: type[Assembly], message: object, lane: str, fields: Mapping[str, Any]) -> Run:
+    """Check a call and create its run; see `Assembly.enqueue`."""
+    return Run(*create_run(cls, message, lane, fields))
+
+
+async def start_run_async(
+    cls: type[Assembly], message: object, lane: str, fields: Mapping[str, Any]
+) -> Run:
+    """Do the same in a thread, since a call waits for Redis and the first may start it."""
+    return await asyncio.to_thread(start_run, cls, message, lane, fields)
 
 
 def _position(after: str | int) -> int:

@@ -1,11 +1,10 @@
-"""Starts runs: everything is checked at the door, then one script creates the run."""
+"""Creates runs: everything is checked at the door, then one script writes the run."""
 
 from __future__ import annotations
 
-import asyncio
 import uuid
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -21,7 +20,6 @@ from littleghost.invocation import Invocation, read_invocation
 from littleghost.journal import keys
 from littleghost.journal.plan import Plan, stored_event
 from littleghost.json_values import dumps
-from littleghost.run import Run
 from littleghost.wiring import Runtime, runtime
 
 if TYPE_CHECKING:
@@ -30,13 +28,42 @@ if TYPE_CHECKING:
 LANES = ("", "batch")
 
 
-def start_run(cls: type[Assembly], message: object, lane: str, fields: Mapping[str, Any]) -> Run:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Earlier:
+    """What a new run takes over from another one.
+
+    Attributes:
+        links: Fields of the invocation's record that name the other run.
+        records: What its conversation begins with, as the journal keeps it.
+        older: How many of those are older than its request.
+        fresh: Whether its session, if it has one, must be one that has not begun.
+    """
+
+    links: Mapping[str, str]
+    records: Sequence[str]
+    older: int
+    fresh: bool
+
+
+def create_run(
+    cls: type[Assembly], message: object, lane: str, fields: Mapping[str, Any]
+) -> tuple[str, Invocation]:
     """Check a call and create its run; see `Assembly.enqueue`."""
-    cls.check()
+    now = datetime.now(UTC)
     if lane not in LANES:
         raise InvocationError(f"lane is {lane!r}; use '' or 'batch'", field="lane")
-    now = datetime.now(UTC)
-    invocation = read_invocation(message, fields, now)
+    return launch(cls, read_invocation(message, fields, now), lane, now)
+
+
+def launch(
+    cls: type[Assembly],
+    invocation: Invocation,
+    lane: str,
+    now: datetime,
+    earlier: Earlier | None = None,
+) -> tuple[str, Invocation]:
+    """Create the run of an invocation that has been read; gives its id, and the invocation."""
+    cls.check()
     work = runtime()
     _check_importable(cls, work)
     has_session = bool(invocation.session_id)
@@ -53,23 +80,18 @@ def start_run(cls: type[Assembly], message: object, lane: str, fields: Mapping[s
         session_id=invocation.session_id or run_id,
     )
     _check_models(cls, invocation, work)
-    plan = _plan(cls, invocation, lane, work)
+    plan = _plan(cls, invocation, lane, work, earlier)
     if invocation.deadline_at is not None:
         left_s = (invocation.deadline_at - now).total_seconds()
         plan.fields["deadline"] = max(1, round(left_s * 1000))
     if has_session:
         plan.fields["session"] = keys.session(partition, invocation.session_id, invocation.actor_id)
         plan.fields["limit"] = work.settings.session_waiting
+        if earlier is not None and earlier.fresh:
+            plan.fields["fresh"] = True
     work.check_once()
     work.journal.create(run_id, plan)
-    return Run(run_id, invocation=invocation)
-
-
-async def start_run_async(
-    cls: type[Assembly], message: object, lane: str, fields: Mapping[str, Any]
-) -> Run:
-    """Do the same in a thread, since a call waits for Redis and the first may start it."""
-    return await asyncio.to_thread(start_run, cls, message, lane, fields)
+    return run_id, invocation
 
 
 def _check_importable(cls: type[Assembly], work: Runtime) -> None:
@@ -113,11 +135,17 @@ def _check_model(owner: type[Assembly], selection: Any, work: Runtime) -> None:
         raise type(error)(f"{owner.__qualname__}.model: {error}") from error
 
 
-def _plan(cls: type[Assembly], invocation: Invocation, lane: str, work: Runtime) -> Plan:
+def _plan(
+    cls: type[Assembly],
+    invocation: Invocation,
+    lane: str,
+    work: Runtime,
+    earlier: Earlier | None,
+) -> Plan:
     plan = work.journal.plan_create()
     limit = work.settings.max_invocation_bytes
     messages = [dumps(item.to_json()) for item in (*invocation.history, invocation.message)]
-    document = dumps(invocation.to_json())
+    document = dumps({**invocation.to_json(), **(earlier.links if earlier else {})})
     size = sum(len(text.encode()) for text in messages) + len(document.encode())
     if size > limit:
         raise InvocationError(
@@ -125,7 +153,11 @@ def _plan(cls: type[Assembly], invocation: Invocation, lane: str, work: Runtime)
             "(LITTLEGHOST_MAX_INVOCATION_BYTES)",
             field="message",
         )
-    plan.fields.update(h=len(invocation.history), nonce=uuid.uuid4().hex)
+    older = len(invocation.history)
+    if earlier is not None:
+        # It was accepted once, or written by the run itself, so its size is not bounded again.
+        messages, older = list(earlier.records), earlier.older
+    plan.fields.update(h=older, nonce=uuid.uuid4().hex)
     plan.fields["i"] = [plan.payload(text) for text in messages]
     plan.fields["c"] = [
         [CONTEXT_STATE + key, plan.payload(dumps(value))]

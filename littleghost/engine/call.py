@@ -81,7 +81,9 @@ class Call:
         binding = binding_of(lease, self._control)
         own_prefix = f"{TOOL_STATE}{self._use.name}/"
         own = state_of(lease, own_prefix)
-        binding = binding.with_(state=own, idempotency_key=f"{lease.run_id}:{lease.task_id}")
+        binding = binding.with_(
+            state=own, idempotency_key=f"{lease.origin or lease.run_id}:{lease.task_id}"
+        )
         agent = cast("RunningAgent", self._env.assemblies.lookup(lease.assembly).bind(binding))
         limit = agent.limits.max_tool_result_tokens
         with opened_tools(agent) as toolset:

@@ -216,9 +216,13 @@ class Fail:
     """End the participant with an error; the root's error ends the run.
 
     The list of a child's parent gets `{p, b, e, x: error}`.
+
+    Attributes:
+        untried: Whether the task that fails it was not begun, so that a retry may begin it.
     """
 
     error: Mapping[str, Any]
+    untried: bool = False
 
 
 @dataclass(frozen=True, slots=True)

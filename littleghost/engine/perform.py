@@ -136,14 +136,14 @@ class Performer:
             return []
         except UnknownAssemblyError as error:
             if lease.failures >= _UNKNOWN_TRIES:
-                return decide.fail(error)
+                return decide.fail(error, untried=True)
             logger.warning(
                 "task %s of run %s is for others: %s", lease.task_id, lease.run_id, error
             )
             return [TryAgain(_UNKNOWN_WAIT_S, lease.failures + 1)]
         except Exception as error:
             logger.exception("task %s of run %s failed", lease.task_id, lease.run_id)
-            return decide.fail(error)
+            return decide.fail(error, untried=isinstance(error, DefinitionChangedError))
 
     def _stopped(self, lease: Lease, error: ControlError) -> None:
         """Make sure that the run knows it is being stopped, before its task lets go."""

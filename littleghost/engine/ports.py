@@ -74,6 +74,7 @@ class Lease:
         answer: What a person said about the task: `{verdict: approved|rejected|expired, …}`.
         header: The participant's header: who it is, under whom, and what it may see.
         base: How many records of the participant's list are older than the run.
+        origin: The run that first decided on the task, when another one goes on from it.
     """
 
     run_id: str
@@ -99,6 +100,7 @@ class Lease:
     now_ms: int
     header: Mapping[str, Any]
     awaited: Mapping[str, Any] | None
+    origin: str = ""
     answer: Mapping[str, Any] | None = None
 
     @property

@@ -6,6 +6,7 @@ prefix `lg:{07}:`, whose braces make them share one Redis Cluster slot.
 | key (after the prefix) | type | holds | ends |
 | --- | --- | --- | --- |
 | `r:<run>` | hash | the run's record, task headers `t:`, payloads `d:`, participants `p:` `x:`, tokens `u:` `w:`, joins `j:`, definitions `def:`, answers of people `a:`, what was sent in `i:` | retention after the end |
+| in it | fields | what a run that did not end well had open: `ot:` `od:` `oj:` `f:` | when it completes after all, else with it |
 | `r:<run>:e` | stream | durable events, ids `1-0`, `2-0`, … | with the run |
 | `r:<run>:d` | stream | live text of the newest turns, same numbering | with the run |
 | `r:<run>:m:<participant>` | list | messages of an agent, results of a composite | with the run |

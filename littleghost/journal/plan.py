@@ -239,7 +239,7 @@ def _complete(plan: Plan, command: commands.Complete) -> None:
 
 
 def _fail(plan: Plan, command: commands.Fail) -> None:
-    plan.fields["f"] = ["failed", plan.payload(dumps(command.error))]
+    plan.fields["f"] = ["failed", plan.payload(dumps(command.error)), command.untried]
 
 
 def _park(plan: Plan, command: commands.Park) -> None:

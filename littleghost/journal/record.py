@@ -30,6 +30,8 @@ class RunRecord:
         payloads: What those of them that are tool calls call, JSON text by id.
         waits_for_session: Whether an earlier run of the session goes first.
         last_record: Index of the root's last record when the run ended; -1 is the newest.
+        base: How many records of the root's list are older than the run.
+        lane: "" or "batch".
     """
 
     run_id: str
@@ -52,6 +54,8 @@ class RunRecord:
     waits_for_session: bool
     last_record: int
     fingerprint: str
+    base: int
+    lane: str
 
     @property
     def is_over(self) -> bool:
@@ -118,6 +122,8 @@ def parse_record(run_id: str, fields: Mapping[str, str]) -> RunRecord:
         waits_for_session="sw" in fields,
         last_record=int(fields.get("last", -1)),
         fingerprint=fields.get("fp", ""),
+        base=number("base"),
+        lane=fields.get("ln", ""),
     )
 
 

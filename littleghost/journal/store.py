@@ -101,9 +101,12 @@ class RedisJournal:
         key, prefix = self.place(run_id)
         answer = self.scripts.run("create", key, prefix, run_id, *plan.arguments())
         if answer[0] == "duplicate":
-            raise DuplicateRunError(
-                f"a run with the id {run_id!r} exists already; choose another run_id",
-                field="run_id",
+            raise duplicate(run_id)
+        if answer[0] == "taken":
+            raise SessionBusyError(
+                "this session holds a conversation already, or a run that begins one; give the "
+                "fork a session of its own",
+                field="session_id",
             )
         if answer[0] == "busy":
             raise SessionBusyError(
@@ -114,7 +117,7 @@ class RedisJournal:
         return int(answer[1])
 
     def plan_create(self) -> Plan:
-        """Begin the plan of a new run."""
+        """Begin the plan of a new run, for `create` or `revive`."""
         return Plan("0", _CREATE_FIRST_PAYLOAD)
 
     def claim(
@@ -343,5 +346,13 @@ class RedisJournal:
             now_ms=now_ms,
             header=part,
             awaited=json.loads(awaited) if awaited else None,
+            origin=task.get("o", ""),
             answer=json.loads(task["an"]) if "an" in task else None,
         )
+
+
+def duplicate(run_id: str) -> DuplicateRunError:
+    """Make the error about an id that is taken."""
+    return DuplicateRunError(
+        f"a run with the id {run_id!r} exists already; choose another run_id", field="run_id"
+    )

@@ -173,7 +173,9 @@ class Tail:
         if kind == "run_start":
             self._learn(set())
             session = (self._invocation or {}).get("session_id", self._run_id)
-            return {"run_id": self._run_id, "thread_id": session}
+            told = {"run_id": self._run_id, "thread_id": session}
+            links = ("retry_of", "forked_from")
+            return told | {k: v for k, v in (self._invocation or {}).items() if k in links}
         if kind not in TERMINAL_TYPES:
             return {}
         record = self._facts()

@@ -250,7 +250,7 @@ def _check_calls(world: World, record: RunRecord, conversation: list[Message]) -
         for index, use in enumerate(message.tool_uses):
             if use.id not in results or use.name not in TRACED:
                 continue
-            effects = cast.EFFECTS[f"{record.run_id}:0-c{turn}.{index}"]
+            effects = sum(cast.EFFECTS[f"{name}:0-c{turn}.{index}"] for name in _lineage(record))
             if use.name != "fetch":
                 assert effects <= 1, f"{use.name} took effect {effects} times"
             if results[use.id].endswith(UNKNOWN):
@@ -272,6 +272,12 @@ def _check_calls(world: World, record: RunRecord, conversation: list[Message]) -
         # Nobody in the session came after it, so the state is as it left it.
         _check_state(world, record, recorded)
     return unknown
+
+
+def _lineage(record: RunRecord) -> list[str]:
+    """Give a run and those that it goes on from: a call keeps the key it had there."""
+    before = record.invocation.get("retry_of")
+    return [record.run_id, *(_lineage(Run(before).record) if before else ())]
 
 
 def _check_state(world: World, record: RunRecord, recorded: int) -> None:

@@ -83,7 +83,7 @@ def decide(lease: Lease, _assembly: Any, env: Collaborators) -> list[Command]:
     if members is None:
         question = next(item for item in reversed(lease.records) if isinstance(item, Message))
         return _start(lease, env, question.text)
-    ended = {item["p"]: item for item in lease.records if isinstance(item, dict)}
+    ended = {item["p"]: item for item in lease.records if isinstance(item, dict) and "p" in item}
     failed = [name for name in members if "x" in ended.get(name, {})]
     waiting = [name for name in members if name not in ended]
     if waiting and not failed:

@@ -118,9 +118,9 @@ def otherwise(commands: Sequence[Command]) -> Sequence[Command]:
     return next((item.otherwise for item in commands if isinstance(item, Complete)), ())
 
 
-def fail(error: BaseException) -> list[Command]:
-    """End the run with an error."""
-    return [Emit("invocation_error"), Fail(Failure.of(error).to_json())]
+def fail(error: BaseException, *, untried: bool = False) -> list[Command]:
+    """End the run with an error; untried if that came before the task was begun."""
+    return [Emit("invocation_error"), Fail(Failure.of(error).to_json(), untried)]
 
 
 def turn_done(

@@ -8,7 +8,7 @@
 --   coordinator, ms from now; 0 is at once), sg (the signal the coordinator waits for), b posts (participant, record),
 --   an results of waiting calls (task, record), n working state of others (participant, key, value),
 --   ks conversations to keep (key, facts, records), kd to forget,
---   done (complete the participant), f (fail it: outcome, error), say (what a composite's session gets), next
+--   done (complete the participant), f (fail it: outcome, error, whether the task was not begun), say (what a composite's session gets), next
 --   (queues served here), cut (turns whose live text stays), up (how many entries of the parent's
 --   list the caller has), def definitions (field, payload index).
 -- Returns {'ok', ready, lease or false, now, length of the list after an append} | {'stopped'} |
@@ -46,6 +46,8 @@ if stopped then
     -- The call was made: its result and what it changed are kept, though nothing follows from it.
     call('HSET', run.key .. ':r', tid, ARGV[plan.r])
     for _, o in ipairs(plan.o or {}) do change_state(part.s, o[1], o[2], ARGV[o[3]]) end
+  else
+    bury(run, tid, task, false)
   end
   drop(run, tid, task)
   if text then call('HSET', run.key, 'said', text) end
@@ -55,6 +57,11 @@ if stopped then
   return { 'stopped' }
 end
 
+if plan.f then
+  note(run, task.p)
+  if plan.f[3] then task.s = 'ready' end
+  bury(run, tid, task, false)
+end
 -- A join may have delivered to the list since the caller read it: then it must read it anew.
 local known, length = tonumber(ARGV[8]), nil
 for _, i in ipairs(plan.m or {}) do length = call('RPUSH', part.m, ARGV[i]) end
@@ -100,7 +107,7 @@ for _, n in ipairs(plan.n or {}) do call('HSET', participant_of(run, n[1]).s, n[
 for _, k in ipairs(plan.ks or {}) do keep_talk(run, k[1], ARGV[k[2]], k[3]) end
 for _, key in ipairs(plan.kd or {}) do forget_talk(run, key) end
 for _, a in ipairs(plan.an or {}) do answer_call(run, a[1], ARGV[a[2]]) end
-if task.j and not plan.again and not plan.park then arrive(run, task.j, tid, task.fr) end
+if task.j and not plan.again and not plan.park and not plan.f then arrive(run, task.j, tid, task.fr) end
 if plan.done then
   if task.p == '0' then
     call('HSET', run.key, 'result', ARGV[plan.done])

@@ -2,13 +2,16 @@
 -- KEYS 1 run. ARGV 1 partition prefix, 2 run id, 3 plan JSON, 4… payloads.
 -- plan: nonce (the same call sent again gets the same answer), f fields (name, payload index), h
 --   history count, i message payloads, c context (key, payload), deadline (ms from now), session
---   key, limit of waiting runs, p participants, t tasks.
--- Returns {'ok', now, ready…} | {'duplicate'} | {'busy', waiting}.
+--   key, limit of waiting runs, fresh (refuse a session that has begun), p participants, t tasks.
+-- Returns {'ok', now, ready…} | {'duplicate'} | {'busy', waiting} | {'taken'}.
 local run, plan = run_of(ARGV[2]), cjson.decode(ARGV[3])
 local nonce = get(run, 'nonce')
 if nonce == plan.nonce then return { 'ok', format('%.0f', NOW), {} } end
 if nonce then return { 'duplicate' } end
 local waits = false
+if plan.fresh and (call('EXISTS', plan.session .. ':m') == 1 or call('HEXISTS', plan.session, 'holder') == 1) then
+  return { 'taken' }
+end
 if plan.session then
   local holder = call('HGET', plan.session, 'holder')
   local status = holder and call('HGET', run_of(holder).key, 'status')

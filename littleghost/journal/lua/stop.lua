@@ -23,9 +23,9 @@ for i = 1, #fields, 2 do
     if task.s == 'leased' then
       tell(run, tid, task, why)
     else
-      call('HDEL', run.key, 't:' .. tid, 'd:' .. tid)
       call('ZREM', P .. 'ready', ref(run, tid))
-      call('ZREM', P .. 'timers', ref(run, tid))
+      bury(run, tid, task, call('ZREM', P .. 'timers', ref(run, tid)) == 1)
+      call('HDEL', run.key, 't:' .. tid, 'd:' .. tid)
     end
   end
 end

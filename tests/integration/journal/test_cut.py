@@ -14,7 +14,7 @@ from tests.support.world import Fault, World
 pytestmark = pytest.mark.redis
 
 PLACES = {"model", "delta", "tool before", "tool after"}
-PUBLISHING = {"create", "commit", "publish", "republish", "reclaim", "sweep", "stop"}
+PUBLISHING = {"create", "revive", "commit", "publish", "republish", "reclaim", "sweep", "stop"}
 KILLS = (Fault.KILL_BEFORE, Fault.KILL_AFTER)
 MODES = {
     "pushed": {"in_place_max": 1},

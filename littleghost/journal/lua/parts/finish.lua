@@ -11,6 +11,12 @@ local function expire_all(run)
   expire_talks(run.key, RETENTION_S)
 end
 
+-- Tell of the request. What another run did for it stands behind it already in a run that goes on from that one.
+local function announce(run, base, length)
+  local more = length > base + 1 and format(',"d":{"records":%.0f}', length) or ''
+  event(run, format('{"type":"invocation_start","p":"0","m":%.0f%s}', base, more))
+end
+
 -- The run has its session: its first messages join the conversation and its first tasks start.
 local function begin(run)
   local root = participant_of(run, '0')
@@ -25,12 +31,12 @@ local function begin(run)
   call('DEL', run.key .. ':i')
   local history = tonumber(get(run, 'hist'))
   local has_stored = call('EXISTS', root.m) == 1
-  local last = call('LLEN', root.m)
+  local base = call('LLEN', root.m)
   if not has_stored then
-    for i = 1, history do last = call('RPUSH', root.m, init[i]) end
+    for i = 1, history do base = call('RPUSH', root.m, init[i]) end
   end
-  local base = last
-  for i = history + 1, #init do last = call('RPUSH', root.m, init[i]) end
+  local length = base
+  for i = history + 1, #init do length = call('RPUSH', root.m, init[i]) end
   call('HSET', run.key, 'base', base)
   call('HDEL', run.key, 'sw')
   local context = call('HGETALL', run.key .. ':c')
@@ -38,7 +44,7 @@ local function begin(run)
     call('HSET', root.s, unpack(context, i, math.min(i + 999, #context)))
   end
   call('DEL', run.key .. ':c')
-  event(run, format('{"type":"invocation_start","p":"0","m":%.0f}', last - 1))
+  announce(run, base, length)
 end
 
 -- A session's keys stay while it has a run, and for some time after the last one.
@@ -91,7 +97,7 @@ local TERMINAL = { completed = 'run_stop', failed = 'run_error', partial = 'run_
 
 local function finish(run, outcome, err, say)
   local fields = call('HGETALL', run.key)
-  local dead, lists, others = {}, {}, {}
+  local dead, lists, others, is_well = {}, {}, {}, outcome == 'completed'
   for i = 1, #fields, 2 do
     local kind, name = fields[i]:sub(1, 2), fields[i]:sub(3)
     if kind == 't:' then
@@ -101,11 +107,19 @@ local function finish(run, outcome, err, say)
         tell(run, name, task, 'cancel')
       end
       call('ZREM', P .. 'ready', ref(run, name))
-      call('ZREM', P .. 'timers', ref(run, name))
+      local timed = call('ZREM', P .. 'timers', ref(run, name)) == 1
+      if not is_well then bury(run, name, task, timed) end
       dead[#dead + 1] = fields[i]
       dead[#dead + 1] = 'd:' .. name
     elseif kind == 'j:' then
-      deliver(run, name, cjson.decode(fields[i + 1]))
+      local join = cjson.decode(fields[i + 1])
+      if not is_well then
+        note(run, join.p)
+        bury_join(run, name, join)
+      end
+      deliver(run, name, join)
+    elseif is_well and BURIED[kind] then
+      dead[#dead + 1] = fields[i]
     elseif kind == 'p:' then
       lists[#lists + 1] = name
     end
@@ -129,7 +143,9 @@ local function finish(run, outcome, err, say)
   call('ZREM', P .. 'live', run.id)
   call('ZREM', P .. 'deadlines', run.id)
   call('ZREM', P .. 'stops', run.id)
-  call('DEL', run.key .. ':x', run.key .. ':c', run.key .. ':cut', run.key .. ':g', run.key .. ':b')
+  call('DEL', run.key .. ':x', run.key .. ':c', run.key .. ':cut')
+  -- What was sent in and not taken yet goes on with a retry.
+  if is_well then call('DEL', run.key .. ':g', run.key .. ':b') end
   local session = get(run, 'session')
   if session then
     -- What this run left, whatever later runs of the session make of it.
@@ -181,6 +197,7 @@ end
 local function give_back(run, tid, task, lost)
   unlease(run, tid, task)
   if get(run, 'stop') then
+    bury(run, tid, task, false)
     drop(run, tid, task)
     if tonumber(get(run, 'held')) == 0 then finish_stopped(run) end
     return

@@ -61,6 +61,7 @@ local function settle(run, pid, part, record, failed)
   call('ZREM', P .. 'timers', ref(run, pid .. '-a'))
   local raw = part.j and get(run, 'j:' .. part.j)
   local join = raw and cjson.decode(raw)
+  if join and failed and call('HEXISTS', run.key, 'oj:' .. part.j) == 0 then bury_join(run, part.j, join) end
   if join and join.l then
     if call('SISMEMBER', run.key .. ':j:' .. part.j, pid) == 0 then return end
     local n = call('RPUSH', join.l, whole)
@@ -103,11 +104,12 @@ local function cancel_participants(run, pids)
           unlease(run, name, task)
         end
         call('ZREM', P .. 'ready', ref(run, name))
-        call('ZREM', P .. 'timers', ref(run, name))
+        bury(run, name, task, call('ZREM', P .. 'timers', ref(run, name)) == 1)
         call('HDEL', run.key, 't:' .. name, 'd:' .. name)
         is_free = is_free or holder == name
       end
     elseif kind == 'j:' and is_below(cjson.decode(fields[i + 1]).p) then
+      bury_join(run, name, cjson.decode(fields[i + 1]))
       call('DEL', run.key .. ':j:' .. name, run.key .. ':o:' .. name, run.key .. ':q:' .. name)
       call('HDEL', run.key, fields[i])
     elseif kind == 'p:' and is_below(name) and not get(run, 'z:' .. name) then
@@ -177,7 +179,7 @@ end
 -- A task that a person must allow waits for that; it takes no place in a width, unless the tasks of its join go
 -- one by one.
 local function start_asked(run, tid, t, gate, width)
-  t.s, t.ap = 'wait', NOW + t.ask
+  t.s, t.ap, t.aw = 'wait', NOW + t.ask, t.ask
   t.ask, t.ord = nil, nil
   call('ZADD', P .. 'timers', t.ap, ref(run, tid))
   if not gate or not width then
@@ -241,7 +243,7 @@ local function start(run, plan)
       local list = j.d and not one and participant_of(run, j.p).m or nil
       call('HSET', run.key, 'j:' .. j.id,
         cjson.encode({ t = j.t, p = j.p, one = one, f = j.f, keep = j.keep, l = list,
-          w = list and j.w, n = list and #j.m - j.s }))
+          w = not one and j.w or nil, n = list and #j.m - j.s }))
       for i = 1, one and 0 or #j.m, 1000 do
         local last = math.min(i + 999, #j.m)
         call('SADD', run.key .. ':j:' .. j.id, unpack(j.m, i, last))

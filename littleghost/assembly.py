@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self
 
 from littleghost import registry
@@ -23,6 +23,7 @@ from littleghost.limits import Limits
 from littleghost.messages import Message
 from littleghost.run import AsyncRunStream, Run, RunStream
 from littleghost.start import start_run, start_run_async
+from littleghost.tool import APPROVAL_TIMEOUT_S
 
 _ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 Input = str | Message | Mapping[str, Any]
@@ -154,7 +155,14 @@ class Assembly:
         return [participant], [task]
 
     @classmethod
-    def as_tool(cls, *, name: str | None = None, description: str | None = None) -> Any:
+    def as_tool(
+        cls,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        requires_approval: bool | Callable[[dict[str, Any]], object] = False,
+        approval_timeout_s: float = APPROVAL_TIMEOUT_S,
+    ) -> Any:
         """Offer this assembly to another agent's model as a tool with one text, `input`.
 
         The call starts this assembly as a participant of the same run, with a conversation of its
@@ -164,11 +172,14 @@ class Assembly:
         Args:
             name: What the model calls it; the assembly's id unless given.
             description: What the model is told; the assembly's description unless given.
+            requires_approval: Whether a person must allow each call, or a function that decides by
+                the call's `{"input": text}`; see `Tool`.
+            approval_timeout_s: Seconds after which a question nobody answered is a rejection.
 
         Returns:
             A tool class for an agent's `tools`.
         """
-        return assembly_tool(cls, name, description)
+        return assembly_tool(cls, name, description, requires_approval, approval_timeout_s)
 
     @classmethod
     def enqueue(cls, message: Input, *, lane: Literal["", "batch"] = "", **fields: Any) -> Run:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from littleghost.errors import DefinitionError
-from littleghost.tool import Tool
+from littleghost.tool import Tool, as_attributes
 
 
 class AssemblyTool(Tool):
@@ -33,7 +34,13 @@ class AssemblyTool(Tool):
         )
 
 
-def assembly_tool(assembly: Any, name: str | None, description: str | None) -> type[AssemblyTool]:
+def assembly_tool(
+    assembly: Any,
+    name: str | None,
+    description: str | None,
+    requires_approval: bool | Callable[[dict[str, Any]], object],
+    approval_timeout_s: float,
+) -> type[AssemblyTool]:
     """Make the tool class of an assembly; see `Assembly.as_tool`."""
     chosen = name or assembly.id()
     return type(
@@ -44,5 +51,7 @@ def assembly_tool(assembly: Any, name: str | None, description: str | None) -> t
             "name": chosen,
             "description": description or assembly.description or f"Delegate a task to {chosen}.",
             "assembly": assembly,
+            "approval_timeout_s": approval_timeout_s,
+            **as_attributes({"requires_approval": requires_approval}),
         },
     )

@@ -206,11 +206,8 @@ class RedisJournal:
         if answer[0] != "ok":
             self.memories.forget(lease.run_id)
             return Committed(recorded=False)
-        self.memories.append(lease, plan)
+        self.memories.append(lease, plan, int(answer[4] or -1))
         self.publish(ready_tasks(answer[1]))
-        if plan.appended and int(answer[4] or -1) != known:
-            # Something else was delivered in between, so this process's list is not the journal's.
-            lease.memory.lists.pop(lease.participant, None)
         row = answer[2]
         following = self._lease(lease.run_id, row, lease.memory, int(answer[3])) if row else None
         return Committed(recorded=True, lease=following)

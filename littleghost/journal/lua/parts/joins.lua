@@ -79,7 +79,7 @@ local function cancel_participants(run, pids)
     end
     return false
   end
-  local fields, holder, is_free = call('HGETALL', run.key), get(run, 'xh'), false
+  local fields, holder, is_free, signals = call('HGETALL', run.key), get(run, 'xh'), false, {}
   for i = 1, #fields, 2 do
     local kind, name = fields[i]:sub(1, 2), fields[i]:sub(3)
     if kind == 't:' then
@@ -93,6 +93,7 @@ local function cancel_participants(run, pids)
         call('ZREM', P .. 'timers', ref(run, name))
         call('HDEL', run.key, 't:' .. name, 'd:' .. name)
         is_free = is_free or holder == name
+        if task.sg and task.s == 'ready' then signals[task.sg] = true end
       end
     elseif kind == 'j:' and is_below(cjson.decode(fields[i + 1]).p) then
       call('DEL', run.key .. ':j:' .. name, run.key .. ':o:' .. name, run.key .. ':q:' .. name)
@@ -109,6 +110,10 @@ local function cancel_participants(run, pids)
   ready = kept
   -- Last, when no task of theirs is left that could be let go.
   if is_free then next_exclusive(run) end
+  -- A signal that had woken one of them is for another that waits.
+  for name in pairs(signals) do
+    if has_signal(run, name) then wake_for_signal(run, name) end
+  end
 end
 
 local function start_participant(run, p)

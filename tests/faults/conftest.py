@@ -18,10 +18,16 @@ def settings() -> dict[str, str]:
 
 
 @pytest.fixture
+def appendfsync() -> str:
+    """How Redis writes to disk; a test module or class overrides it."""
+    return "everysec"
+
+
+@pytest.fixture
 def fleet(
-    tmp_path: Path, settings: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, settings: dict[str, str], appendfsync: str, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Fleet]:
-    made = Fleet(tmp_path, **settings)
+    made = Fleet(tmp_path, appendfsync=appendfsync, **settings)
     parsed = Settings.from_environment(made.environment)
     before: Any = wiring._current
     wiring.configure(parsed)

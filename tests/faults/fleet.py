@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -39,10 +39,14 @@ def free_port() -> int:
 
 
 class RedisServer:
-    """A Redis server with an append-only file, to be killed and started again."""
+    """A Redis server with an append-only file, to be killed and started again.
 
-    def __init__(self, directory: Path) -> None:
+    It comes back on the same port, with what it had written.
+    """
+
+    def __init__(self, directory: Path, appendfsync: str = "everysec") -> None:
         self.directory = directory
+        self.appendfsync = appendfsync
         self.port = free_port()
         self.url = f"redis://127.0.0.1:{self.port}/0"
         self._process: subprocess.Popen[bytes] | None = None
@@ -55,7 +59,7 @@ class RedisServer:
             "dir": str(self.directory),
             "save": "",
             "appendonly": "yes",
-            "appendfsync": "everysec",
+            "appendfsync": self.appendfsync,
         }
         command = [find_server()]
         for name, value in options.items():
@@ -80,7 +84,7 @@ class RedisServer:
 
 
 class WorkerProcess:
-    """One Celery worker."""
+    """One Celery worker, in a process group of its own."""
 
     def __init__(self, kind: str, environment: dict[str, str], log: Path, slots: int) -> None:
         queues = {
@@ -93,37 +97,54 @@ class WorkerProcess:
         command += ["-Q", queues[kind], "-P", pool, "-c", str(slots), "-l", "info"]
         command += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
         command += ["-n", f"{kind}-{time.monotonic_ns()}@%h"]
-        self.log = log
+        self.kind, self.slots, self.log = kind, slots, log
         with log.open("ab") as output:
             self.process = subprocess.Popen(
-                command, cwd=ROOT, env=environment, stdout=output, stderr=output
+                command,
+                cwd=ROOT,
+                env=environment,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
             )
 
     @property
     def pid(self) -> int:
         return self.process.pid
 
+    @property
+    def is_alive(self) -> bool:
+        return self.process.poll() is None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it takes tasks; it fails the test when it ended by itself before."""
+        assert self.is_alive, self.log.read_text()[-3000:]
+        return "ready." in self.log.read_text()
+
     def send(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
 
     def kill(self) -> None:
+        """Kill its main process; the children of its pool are left to notice."""
         self.process.kill()
         self.process.wait(10)
 
-    def stop(self) -> None:
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGCONT)
-            self.process.kill()
+    def kill_group(self) -> None:
+        """Kill it with the children of its pool, all in one moment, as the kernel would."""
+        # While its main process is not waited for, no other group can have its number.
+        if self.is_alive:
+            os.killpg(self.pid, signal.SIGKILL)
             self.process.wait(10)
 
 
 class Fleet:
     """A Redis server and the workers on it."""
 
-    def __init__(self, directory: Path, **settings: str) -> None:
+    def __init__(self, directory: Path, *, appendfsync: str = "everysec", **settings: str) -> None:
         (directory / "redis").mkdir()
         self.directory = directory
-        self.redis = RedisServer(directory / "redis")
+        self.redis = RedisServer(directory / "redis", appendfsync)
         self.effects_file = directory / "effects.txt"
         self.effects_file.touch()
         self.environment = {
@@ -135,19 +156,41 @@ class Fleet:
         }
         self.workers: list[WorkerProcess] = []
 
-    def start(self, kind: str, slots: int = 4) -> WorkerProcess:
-        """Start a worker and wait until it serves."""
+    def launch(self, kind: str, slots: int = 4) -> WorkerProcess:
+        """Start a worker without waiting for it."""
         log = self.directory / f"{kind}-{len(self.workers)}.log"
         worker = WorkerProcess(kind, self.environment, log, slots)
         self.workers.append(worker)
-        wait_until(
-            lambda: self._is_ready(worker), f"{kind} worker serves, see {worker.log}", timeout_s=60
-        )
         return worker
 
-    def _is_ready(self, worker: WorkerProcess) -> bool:
-        assert worker.process.poll() is None, worker.log.read_text()[-3000:]
-        return "ready." in worker.log.read_text()
+    def start(self, kind: str, slots: int = 4) -> WorkerProcess:
+        """Start a worker and wait until it serves."""
+        worker = self.launch(kind, slots)
+        self.wait_ready(worker)
+        return worker
+
+    def wait_ready(self, *workers: WorkerProcess) -> None:
+        for worker in workers:
+            wait_until(
+                lambda worker=worker: worker.is_ready,
+                f"{worker.kind} worker serves, see {worker.log}",
+                timeout_s=60,
+            )
+
+    def power_off(self) -> list[WorkerProcess]:
+        """Kill everything, as if the machines had lost power; gives the workers that lived."""
+        lived = [worker for worker in self.workers if worker.is_alive]
+        for worker in lived:
+            worker.kill_group()
+        self.redis.kill()
+        return lived
+
+    def power_on(self, lived: Sequence[WorkerProcess]) -> list[WorkerProcess]:
+        """Start Redis again, on the same port and data, and a worker like each that lived."""
+        self.redis.start()
+        workers = [self.launch(worker.kind, worker.slots) for worker in lived]
+        self.wait_ready(*workers)
+        return workers
 
     def effects(self) -> list[str]:
         return self.effects_file.read_text().splitlines()
@@ -157,5 +200,5 @@ class Fleet:
 
     def stop(self) -> None:
         for worker in self.workers:
-            worker.stop()
+            worker.kill_group()
         self.redis.kill()

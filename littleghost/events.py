@@ -10,7 +10,7 @@ TERMINAL_TYPES = frozenset({"run_stop", "run_error", "run_partial", "run_cancel"
 # An agent's own events are told inside `agent_stream`; these are told as they are.
 RAW_AGENT_TYPES = frozenset({"invocation_stop", "invocation_error"})
 # What people are asked and told is told as it is, whoever among the participants asks.
-PERSON_TYPES = frozenset({"approval_requested", "approval_answered"})
+PERSON_TYPES = frozenset({"approval_requested", "approval_answered", "signal_awaited"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +23,19 @@ class StreamEvent:
     `{outcome, error, message, cleanup_failed}`; run_partial and run_cancel
     `{outcome, response, error}`. One of the last four ends every stream.
 
+    What a run waits for from outside, whoever in it asks: approval_requested `{id, tool_use,
+    timeout_s, source}`, where `tool_use` is the call as the model wrote it and `id` is what
+    `Run.approve` takes; approval_answered `{id, answer: {verdict: approved|rejected|expired, by?,
+    reason?, edited?, arguments?}, source}`; signal_awaited `{name, timeout_s, source}`, once for
+    each `Workflow.wait_for` whose signal was not there. Nothing tells of signals that come.
+
     Agent level, inside agent_stream `{source, event: {type, data}, input?}`: invocation_start
     `{agent_id}`; model_start `{turn}`; message_start `{id, model}`; text_delta `{text}`;
     reasoning_delta `{text}`; tool_call_start, tool_call_delta, tool_call_stop; usage;
     model_retry `{attempt, delay, error_class, partial_text}` (that attempt's text is withdrawn);
-    model_stop `{turn, finish, response}`; tool_start `{tool_use}`; tool_stop `{tool_use, result}`.
+    model_stop `{turn, finish, response}`; tool_start `{tool_use}`; tool_stop `{tool_use, result}`;
+    agent_interjection_delivered `{interjection_ids, batch_key}` before the model_start of the turn
+    that answers them.
     The root agent's invocation_stop `{result, metadata}` and invocation_error `{error, usage}` come
     as they are.
 

@@ -85,7 +85,7 @@ class LiveView:
                 rows.append(self._last_lines(turn.text))
         for call in list(self._progress.calls.values()):
             who = f"[{call.agent}] " if call.agent else ""
-            doing = "waits for a person" if call.is_asked else "is running"
+            doing = "waits for a person" if call.asked else "is running"
             rows.append(_spinning(f"  {who}{call.name} {doing}", now - call.began, "yellow"))
         if not rows and not self._progress.outcome:
             rows.append(Text("… waiting", style="dim"))

@@ -46,13 +46,17 @@ class Turn:
 
 @dataclass(slots=True)
 class Call:
-    """A tool call that is going on."""
+    """A tool call that is going on.
+
+    Attributes:
+        asked: The id under which a person is asked to allow it; empty when nobody is.
+    """
 
     agent: str
     name: str
     arguments: str
     began: float
-    is_asked: bool = False
+    asked: str = ""
 
 
 @dataclass(slots=True)
@@ -178,13 +182,16 @@ class Progress:
         self.asked[asked] = call
         running = self.calls.get((key, str(use.get("id", ""))))
         if running:
-            running.is_asked = True
+            running.asked = asked
         return [_asks(key, agent, call, "approval", asked)]
 
     def _approval_answered(
         self, key: str, agent: str, data: Mapping[str, Any], now: float
     ) -> list[Line]:
         del key, now
+        for running in self.calls.values():
+            if running.asked == data.get("id"):
+                running.asked = ""
         call = self.asked.pop(str(data.get("id", "")), str(data.get("id", "")))
         answer = data.get("answer") or {}
         said = str(answer.get("verdict", ""))

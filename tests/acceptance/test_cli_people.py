@@ -1,4 +1,4 @@
-"""The verbs by which people reach a run: respond, signal, interject; and how a run that waits looks."""
+"""The verbs by which people reach a run, and how a run that waits for them looks."""
 
 from __future__ import annotations
 
@@ -56,6 +56,7 @@ def test_what_is_pending_is_listed_with_the_command_that_answers(fleet: Place) -
     assert (told["id"], told["status"]) == (run_id, "waiting")
     assert [item["id"] for item in told["pending"]] == ["0-c0.0", "0-c0.1"]
     assert run_id in said(fleet, "runs", "--status", "waiting")
+    assert " person" in littleghost("doctor", "--runs", env=fleet.env).stdout
 
     assert "2 calls wait" in said(fleet, "respond", run_id, "--approve", code=1)
     one = facts(fleet, "respond", run_id, "0-c0.1", "--reject", "too dear", "--by", "ann")
@@ -80,6 +81,7 @@ def test_what_is_pending_is_listed_with_the_command_that_answers(fleet: Place) -
         (("0-c0.0",), 2, "say --approve"),
         (("--edit", "{"), 2, "no JSON"),
         (("--edit", "[1]"), 2, "arguments"),
+        (("--edit", "null"), 2, "arguments"),
         (("0-c7.7", "--approve"), 1, "nothing waits for an answer under '0-c7.7'"),
         (("0-c7.7", "--edit", "{}"), 1, "nothing waits for an answer under '0-c7.7'"),
     ],

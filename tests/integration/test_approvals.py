@@ -254,11 +254,24 @@ def test_a_call_with_a_refused_input_asks_nobody() -> None:
     assert not told(run, "approval_requested")
 
 
-def test_declarations_that_ask_for_nothing_sensible_are_refused() -> None:
-    for options in ({"requires_approval": "yes"}, {"approval_timeout_s": 0}):
-        wrong = Tool.define(name="x", description="x", call=lambda given: "", **options)
-        with pytest.raises(DefinitionError, match=next(iter(options))):
-            make_agent(["x"], wrong).enqueue("Go")
+async def later(given: dict[str, Any]) -> bool:
+    return False
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"requires_approval": "yes"},
+        {"requires_approval": lambda: True},
+        {"requires_approval": later},
+        {"approval_timeout_s": 0},
+        {"approval_timeout_s": None},
+    ],
+)
+def test_declarations_that_ask_for_nothing_sensible_are_refused(options: dict[str, Any]) -> None:
+    wrong = Tool.define(name="x", description="x", call=lambda given: "", **options)
+    with pytest.raises(DefinitionError, match=next(iter(options))):
+        make_agent(["x"], wrong).enqueue("Go")
 
 
 # Answers.
@@ -336,7 +349,7 @@ def test_a_person_may_change_what_a_call_is_made_with() -> None:
 def test_the_tool_checks_what_a_person_wrote() -> None:
     run = refunds(100).enqueue("Go")
     [pending] = asked(run)
-    for wrong in ({"n": {1}}, [1], "n", {"n": float("nan")}):
+    for wrong in ({"n": {1}}, [1], "n", None, {"n": float("nan")}):
         with pytest.raises(InvocationError, match="arguments"):
             run.edit(pending.id, wrong)  # type: ignore[arg-type]
     assert [item.id for item in asked(run)] == [pending.id]

@@ -89,8 +89,9 @@ class Reachable:
             InvocationError: They are no JSON object.
         """
         # None is no way to say "none": it would allow a call that nobody has looked at.
-        said: object = arguments
-        given = check_json_mapping("" if said is None else said, "arguments")
+        if not isinstance(cast("object", arguments), Mapping):
+            raise InvocationError("arguments must be a dict of JSON", field="arguments")
+        given = check_json_mapping(arguments, "arguments")
         found = cast("Run", self.refresh()).record.payloads.get(pending_id)
         answer = {"verdict": "approved", "edited": True, "arguments": given, **_signed(by)}
         if found is None:

@@ -38,8 +38,9 @@ def tree_lines(record: RunRecord, now_ms: int) -> Iterator[str]:
         if facts["name"] != facts["agent"]:
             called += f" ({one_line(facts['agent'], 64)})"
         tries = f"  attempt {facts['attempt']}" if facts["attempt"] > 1 else ""
+        kind, status = one_line(facts["kind"]), coloured(one_line(facts["status"]))
         yield (
-            f"{'  ' * depth}{called}  {facts['kind']}  {coloured(facts['status'])}{tries}  "
+            f"{'  ' * depth}{called}  {kind}  {status}{tries}  "
             f"{duration(facts['duration_s'])}  {_tokens(facts['usage'])}"
         )
         for name in tasks.get(facts["id"], ()):
@@ -48,7 +49,8 @@ def tree_lines(record: RunRecord, now_ms: int) -> Iterator[str]:
 
 def _task_line(name: str, task: Mapping[str, Any]) -> str:
     facts = task_facts(name, task)
-    words = [name, str(facts["kind"]), coloured(str(facts["status"])), str(facts["queue"])]
+    kind, status, queue = (one_line(str(facts[key])) for key in ("kind", "status", "queue"))
+    words = [one_line(name), kind, coloured(status), queue]
     if facts["attempt"]:
         words.append(f"attempt {facts['attempt']}")
     if facts["lost"]:

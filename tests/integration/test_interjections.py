@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from littleghost import Edge, Graph, Member, Message, Run, Swarm, Workflow, tool
+from littleghost import Edge, Graph, Limits, Member, Message, Run, Swarm, Workflow, tool
 from littleghost.engine.interjection import FRAME
 from littleghost.errors import (
     InterjectionError,
@@ -180,6 +180,24 @@ def test_a_late_one_makes_an_agent_that_is_just_finishing_take_another_turn() ->
     assert kinds(run).count("model_stop") == 2
     assert kinds(run).count("invocation_stop") == 1
     assert terminals(run) == ["run_stop"]
+
+
+def test_one_that_comes_when_no_turn_is_left_does_not_harm_the_run() -> None:
+    runs: list[Run] = []
+    sent: list[Interjection] = []
+    started = Gate()
+
+    def script(request: ModelRequest) -> Reply:
+        started.enter()
+        sent.append(runs[0].interject("One thing more"))
+        return Reply(text="My only answer.")
+
+    runs.append(make_agent(script, limits=Limits(max_turns=1)).enqueue("Go"))
+    started.open()
+    assert runs[0].wait(20).response == "My only answer.", runs[0].error
+    with pytest.raises(RunOverError, match="ended without an answer"):
+        sent[0].wait(5)
+    assert not sent[0].withdraw()
 
 
 def test_each_is_delivered_alone_unless_neighbours_share_a_batch_key() -> None:
@@ -562,13 +580,14 @@ def test_it_is_for_the_active_node_of_a_graph() -> None:
 
 def test_a_turn_whose_worker_died_gets_the_same_messages_again(embedded: Runtime) -> None:
     busy = Busy()
-    lost: list[bool] = []
+    first, released = [True], list[bool]()
 
     def script(request: ModelRequest) -> Reply:
-        if heard(request) == "a" and not lost:
+        # Another thread takes the turn as soon as it is released.
+        if heard(request) == "a" and first and first.pop():
             journal = embedded.journal
             run.interject("b")
-            lost.append(journal.release(run.id, "0-t1", journal.worker_id, lost=True))
+            released.append(journal.release(run.id, "0-t1", journal.worker_id, lost=True))
         return busy._script(request)
 
     busy.agent.brain._script = script
@@ -577,6 +596,6 @@ def test_a_turn_whose_worker_died_gets_the_same_messages_again(embedded: Runtime
     busy.gate.open()
     assert sent.wait(20).text == "re: a"
     run.wait(20)
-    assert lost == [True]
+    assert released == [True]
     assert [len(item["interjection_ids"]) for item in delivered(run)] == [1, 1]
     assert run.response == "re: b"

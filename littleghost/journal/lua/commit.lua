@@ -7,7 +7,8 @@
 --   park (the participant the task waits for, '' when somebody else records its result), w (wake the
 --   coordinator, ms from now), sg (the signal the coordinator waits for), b posts (participant, record),
 --   an results of waiting calls (task, record), n working state of others (participant, key, value),
---   done (complete the participant), f (fail it: outcome, error), say (what a composite's session gets), next
+--   done (complete the participant), f (fail it: outcome, error), say (what a composite's session gets), or (something
+--   else can be committed when a message has come), next
 --   (queues served here), cut (turns whose live text stays), up (how many entries of the parent's
 --   list the caller has).
 -- Returns {'ok', ready, lease or false, now, length of the list after an append} | {'stopped'} |
@@ -31,7 +32,7 @@ end
 local plan = cjson.decode(ARGV[9])
 local part = participant_of(run, task.p)
 local stopped = get(run, 'stop')
-if plan.done and part.k == 'agent' and not stopped and call('HEXISTS', run.key .. ':b', task.p) == 1 then
+if plan.done and plan['or'] and not stopped and call('HEXISTS', run.key .. ':b', task.p) == 1 then
   return { 'mail' }
 end
 
@@ -98,6 +99,7 @@ if plan.done then
     call('HSET', run.key, 'result', ARGV[plan.done])
     finish(run, 'completed', nil, plan.say and ARGV[plan.say])
   else
+    call('HDEL', run.key .. ':b', task.p)
     settle(run, task.p, part, ARGV[plan.done], false)
   end
 elseif plan.f then

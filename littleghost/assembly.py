@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from importlib import import_module
 from typing import Any, ClassVar, Literal, Protocol, Self
@@ -24,6 +24,7 @@ from littleghost.json_values import check_json_mapping, dumps
 from littleghost.limits import Limits
 from littleghost.messages import Message
 from littleghost.run import AsyncRunStream, Run, RunStream, start_run, start_run_async
+from littleghost.tool import APPROVAL_TIMEOUT_S, as_attributes
 
 _ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 Input = str | Message | Mapping[str, Any]
@@ -204,6 +205,8 @@ class Assembly:
         name: str | None = None,
         description: str | None = None,
         preserve_context: bool = False,
+        requires_approval: bool | Callable[[dict[str, Any]], object] = False,
+        approval_timeout_s: float = APPROVAL_TIMEOUT_S,
     ) -> Any:
         """Offer this assembly to another agent's model as a tool with one text, `input`.
 
@@ -216,11 +219,21 @@ class Assembly:
             description: What the model is told; the assembly's description unless given.
             preserve_context: Whether a call goes on with what was said in the agent's earlier
                 calls of it, in this run; they then go one after the other.
+            requires_approval: Whether a person must allow each call, or a function that decides by
+                the call's `{"input": text}`; see `Tool`.
+            approval_timeout_s: Seconds after which a question nobody answered is a rejection.
 
         Returns:
             A tool class for an agent's `tools`.
         """
-        return assembly_tool(cls, name, description, preserve_context=preserve_context)
+        return assembly_tool(
+            cls,
+            name,
+            description,
+            preserve_context=bool(preserve_context),
+            approval_timeout_s=approval_timeout_s,
+            **as_attributes({"requires_approval": requires_approval}),
+        )
 
     @classmethod
     def enqueue(cls, message: Input, *, lane: Literal["", "batch"] = "", **fields: Any) -> Run:

@@ -37,7 +37,7 @@ class AssemblyTool(Tool):
 
 
 def assembly_tool(
-    assembly: Any, name: str | None, description: str | None, *, preserve_context: bool
+    assembly: Any, name: str | None, description: str | None, **attributes: Any
 ) -> type[AssemblyTool]:
     """Make the tool class of an assembly; see `Assembly.as_tool`."""
     chosen = name or assembly.id()
@@ -49,6 +49,6 @@ def assembly_tool(
             "name": chosen,
             "description": description or assembly.description or f"Delegate a task to {chosen}.",
             "assembly": assembly,
-            "preserve_context": bool(preserve_context),
+            **attributes,
         },
     )

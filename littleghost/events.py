@@ -10,7 +10,7 @@ TERMINAL_TYPES = frozenset({"run_stop", "run_error", "run_partial", "run_cancel"
 # An agent's own events are told inside `agent_stream`; these are told as they are.
 RAW_AGENT_TYPES = frozenset({"invocation_stop", "invocation_error"})
 # What people are asked and told is told as it is, whoever among the participants asks.
-PERSON_TYPES = frozenset({"approval_requested", "approval_answered"})
+PERSON_TYPES = frozenset({"approval_requested", "approval_answered", "signal_awaited"})
 # So is what happens between the participants of a composite.
 ASSEMBLY_TYPES = frozenset(
     {
@@ -52,8 +52,11 @@ class StreamEvent:
     attempt follows. `error: true` is the way of an error edge; a join's `from` lists the branches'
     last nodes.
 
-    People: approval_requested `{id, tool_use, timeout_s, source}`; approval_answered
-    `{id, answer: {verdict, reason?, by?, edited?, arguments?}, source}`.
+    What a run waits for from outside, whoever in it asks: approval_requested `{id, tool_use,
+    timeout_s, source}`, where `tool_use` is the call as the model wrote it and `id` is what
+    `Run.approve` takes; approval_answered `{id, answer: {verdict: approved|rejected|expired, by?,
+    reason?, edited?, arguments?}, source}`; signal_awaited `{name, timeout_s, source}`, once for
+    each `Workflow.wait_for` whose signal was not there. Nothing tells of signals that come.
 
     Subagents: subagent `{event: {event, subagent_id, conversation_id, kind, status, turn, resumed?,
     error_type?, tool_call_id?, tool_name?}, source}`; the inner event is spawned, message_queued,
@@ -66,7 +69,8 @@ class StreamEvent:
     arguments}`; tool_call_stop `{index, tool_use}`; usage `{usage}`;
     model_retry `{attempt, delay, error_class, partial_text?, http_status?}` (that attempt's text is
     withdrawn); model_stop `{turn, finish, response, usage?}`; tool_start `{tool_use}`;
-    tool_stop `{tool_use, result}`; agent_interjection_delivered `{interjection_ids, batch_key}`.
+    tool_stop `{tool_use, result}`; agent_interjection_delivered `{interjection_ids, batch_key}`
+    before the model_start of the turn that answers them.
     The root agent's invocation_stop `{result, metadata}` and invocation_error `{error, usage}` come
     as they are.
 

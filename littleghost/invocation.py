@@ -12,7 +12,16 @@ from littleghost.errors import InvocationError
 from littleghost.ids import check_run_id
 from littleghost.json_text import clean_text
 from littleghost.json_values import check_json, check_json_mapping
-from littleghost.messages import ROLES, Block, Document, Image, Message, Text, block_from_json
+from littleghost.messages import (
+    INTERJECTION,
+    ROLES,
+    Block,
+    Document,
+    Image,
+    Message,
+    Text,
+    block_from_json,
+)
 
 _ID_LENGTH = 256
 
@@ -144,6 +153,9 @@ def clean_message(message: Message, field: str) -> Message:
         for index, block in enumerate([content] if isinstance(content, str) else content)
     )
     metadata = message.metadata and check_json_mapping(message.metadata, f"{field}.metadata")
+    if INTERJECTION in metadata:
+        # What the engine goes by is the engine's; nobody else may write it.
+        metadata = {name: value for name, value in metadata.items() if name != INTERJECTION}
     return Message(message.role, blocks, metadata)
 
 

@@ -16,6 +16,8 @@ from littleghost.errors import InvocationError
 
 Role: TypeAlias = Literal["system", "developer", "user", "assistant", "tool"]
 ROLES: tuple[str, ...] = ("system", "developer", "user", "assistant", "tool")
+# The metadata of a user message that came in while an agent worked; only the engine writes it.
+INTERJECTION = "interjection"
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,8 @@ class Pending:
 def pending_of(record: RunRecord) -> list[Pending]:
     """List what a run waits for, in the order of the participants and their calls."""
     found: list[Pending] = []
+    if record.status == "stopping":
+        return found
     for task_id, task in sorted(record.tasks.items(), key=_order):
         label = str(record.participants[task["p"]]["n"])
         if "sg" in task and task["s"] == "wait":

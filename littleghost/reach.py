@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from littleghost.engine.slot import refuse_blocking
-from littleghost.errors import ApprovalError, InvocationError, RunOverError, WaitTimeoutError
+from littleghost.errors import InvocationError, RunOverError, WaitTimeoutError
 from littleghost.invocation import read_message
+from littleghost.journal.inbox import ONLY_REPEAT
 from littleghost.json_text import JsonLimits
 from littleghost.json_values import check_json, check_json_mapping, clean_text, dumps
 from littleghost.messages import Document, Image, Message, Text, ToolUse, block_from_json
@@ -87,13 +88,18 @@ class Reachable:
         Raises:
             InvocationError: They are no JSON object.
         """
+        # None is no way to say "none": it would allow a call that nobody has looked at.
+        if not isinstance(cast("object", arguments), Mapping):
+            raise InvocationError("arguments must be a dict of JSON", field="arguments")
         given = check_json_mapping(arguments, "arguments")
         found = cast("Run", self.refresh()).record.payloads.get(pending_id)
-        if found is None:
-            raise ApprovalError(f"nothing waits for an answer under {pending_id!r:.80}")
-        use = replace(cast("ToolUse", block_from_json(json.loads(found))), input=given)
         answer = {"verdict": "approved", "edited": True, "arguments": given, **_signed(by)}
-        return self._respond(pending_id, answer, dumps(use.to_json()))
+        if found is None:
+            # Nothing can wait any more, but it may have been answered just so.
+            return self._respond(pending_id, answer, ONLY_REPEAT)
+        use = cast("ToolUse", block_from_json(json.loads(found)))
+        changed = replace(use, input=given, arguments=None)
+        return self._respond(pending_id, answer, dumps(changed.to_json()))
 
     def _respond(
         self, pending_id: str, answer: Mapping[str, Any], payload: str | None = None
@@ -168,6 +174,13 @@ class Reachable:
             raise InvocationError(
                 "a message that is put in consists of text, images and documents", field="message"
             )
+        size, limit = len(dumps(said.to_json())), self._work.settings.max_invocation_bytes
+        if size > limit:
+            raise InvocationError(
+                f"the message takes {size} bytes; {limit} are allowed "
+                "(LITTLEGHOST_MAX_INVOCATION_BYTES)",
+                field="message",
+            )
         known = _short(id, "id", _MAX_ID) if id is not None else uuid.uuid4().hex
         key = None if batch_key is None else _short(batch_key, "batch_key", _MAX_ID)
         participant, after = self._work.inbox.interject(self.id, said, known, key)
@@ -227,12 +240,14 @@ class Interjection:
         refuse_blocking("Interjection.wait()")
         try:
             return self._answer(timeout_s)
-        except WaitTimeoutError:
-            self.withdraw()
-            raise
+        except WaitTimeoutError as error:
+            what = "it was taken back" if self.withdraw() else "the agent has got it"
+            raise WaitTimeoutError(
+                f"no answer to {self.id!r} in run {self.run.id!r} within {timeout_s} s; {what}"
+            ) from error
 
     def _answer(self, timeout_s: float | None) -> InterjectionAnswer:
-        watch = Watch(runtime(), self.run.id)
+        watch = Watch(runtime(), self.run.id, whole=True)
         ids: tuple[str, ...] = ()
         operation = f"{self.run.id}:{self.participant}"
         for page in watch.pages(self.after, timeout_s):

@@ -71,6 +71,8 @@ def _callable_problems(tool: type[Tool]) -> Iterator[str]:
     is_method = not isinstance(inspect.getattr_static(tool, "requires_approval"), staticmethod)
     if not isinstance(asks, bool) and not _takes(asks, 1 + is_method):
         yield "requires_approval must be True, False, or a method that takes (self, input)"
+    if inspect.iscoroutinefunction(asks):
+        yield "requires_approval must be an ordinary method, not async"
     if tool.call is Tool.call:
         yield "call is missing; implement call(self, input)"
     elif not _takes(tool.call, 2):

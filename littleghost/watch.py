@@ -50,11 +50,18 @@ class Outage:
 class Watch:
     """Reads one run's events in the calling thread."""
 
-    def __init__(self, work: Runtime, run_id: str, *, need_worker: bool = False) -> None:
+    def __init__(
+        self, work: Runtime, run_id: str, *, need_worker: bool = False, whole: bool = False
+    ) -> None:
+        """Watch a run.
+
+        Args:
+            whole: Whether to see agents' events even if the caller of the run wants none.
+        """
         self._work = work
         self._run_id = run_id
         self._need_worker = need_worker
-        self._tail: Tail = work.tail(run_id)
+        self._tail: Tail = work.tail(run_id, whole=whole)
 
     def until_over(self, timeout_s: float | None) -> None:
         """Return when the run has ended.

@@ -117,9 +117,9 @@ class Runtime:
             pipeline.llen(name)
         return dict(zip(names, pipeline.execute(), strict=True))
 
-    def tail(self, run_id: str) -> Tail:
-        """Give a reader of a run's events."""
-        return Tail(self.journal, self.reader, run_id)
+    def tail(self, run_id: str, *, whole: bool = False) -> Tail:
+        """Give a reader of a run's events; see `Tail`."""
+        return Tail(self.journal, self.reader, run_id, whole=whole)
 
     def check_once(self) -> None:
         """Check, before the first run of this process, that its journal is one this version knows.

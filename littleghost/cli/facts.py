@@ -52,10 +52,11 @@ def error_facts(
 def task_facts(task_id: str, task: Mapping[str, Any]) -> dict[str, Any]:
     """Give a task's facts.
 
-    JSON: `{"id", "kind", "status", "queue", "attempt", "lost", "worker"?}`.
+    JSON: `{"id", "participant", "kind", "status", "queue", "attempt", "lost", "worker"?}`.
     """
     return {
         "id": task_id,
+        "participant": task.get("p"),
         "kind": task.get("k"),
         "status": {"wait": "waiting"}.get(str(task.get("s")), task.get("s")),
         "queue": task.get("q"),

@@ -12,6 +12,7 @@ from littleghost.cli import exits
 from littleghost.cli.escape import one_line
 from littleghost.cli.options import Options
 from littleghost.cli.output import duration, json_line, note, say
+from littleghost.cli.pending import waiting_note
 from littleghost.cli.plain import PlainView
 from littleghost.cli.progress import Progress
 from littleghost.run import Run
@@ -31,6 +32,9 @@ def follow(run: Run, options: Options, *, after: int = 0, need_worker: bool) -> 
         need_worker: Whether to give up when no live worker serves the run.
     """
     progress = Progress()
+    told = waiting_note(run)
+    if told and options.verbosity >= 0:
+        note(told)
     try:
         if options.as_json:
             for event in run.events(after, need_worker=need_worker):

@@ -26,6 +26,8 @@ STYLES = {
     "result": "green",
     "error": "red",
     "retry": "yellow",
+    "ask": "bold magenta",
+    "answer": "magenta",
     "end": "bold",
 }
 # Lines of streaming text that are shown of one turn; all of it is printed when the turn is done.
@@ -83,9 +85,10 @@ class LiveView:
                 rows.append(self._last_lines(turn.text))
         for call in list(self._progress.calls.values()):
             who = f"[{call.agent}] " if call.agent else ""
-            rows.append(_spinning(f"  {who}{call.name} is running", now - call.began, "yellow"))
+            doing = "waits for a person" if call.asked else "is running"
+            rows.append(_spinning(f"  {who}{call.name} {doing}", now - call.began, "yellow"))
         if not rows and not self._progress.outcome:
-            rows.append(Text("… waiting for a worker", style="dim"))
+            rows.append(Text("… waiting", style="dim"))
         hidden = len(rows) - SHOWN
         if hidden > 0:
             rows = [*rows[:SHOWN], Text(f"… and {hidden} more", style="dim")]

@@ -21,6 +21,7 @@ STATUS_COLOURS = {
     "stopping": "yellow",
     "running": "cyan",
     "queued": "cyan",
+    "waiting": "magenta",
 }
 
 

@@ -18,6 +18,8 @@ MARKS = {
     "result": "  ←",
     "error": "  ✗",
     "retry": "  !",
+    "ask": "  ?",
+    "answer": "  ·",
     "end": "=",
 }
 

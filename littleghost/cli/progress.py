@@ -8,10 +8,13 @@ from typing import Any, Literal
 
 from littleghost.cli.conversation import arguments_text
 from littleghost.cli.escape import one_line, visible
+from littleghost.cli.pending import answer_command
 from littleghost.events import StreamEvent
 from littleghost.usage import Usage
 
-Mark = Literal["run", "start", "turn", "text", "call", "result", "error", "retry", "end"]
+Mark = Literal[
+    "run", "start", "turn", "text", "call", "result", "error", "retry", "ask", "answer", "end"
+]
 RESULT_CHARS = 300
 
 
@@ -43,12 +46,17 @@ class Turn:
 
 @dataclass(slots=True)
 class Call:
-    """A tool call that is going on."""
+    """A tool call that is going on.
+
+    Attributes:
+        asked: The id under which a person is asked to allow it; empty when nobody is.
+    """
 
     agent: str
     name: str
     arguments: str
     began: float
+    asked: str = ""
 
 
 @dataclass(slots=True)
@@ -58,11 +66,13 @@ class Progress:
     Attributes:
         turns: Turns going on, by participant.
         calls: Calls going on, by participant and call id.
+        asked: Calls that a person must allow, by the id to answer under.
         outcome: How the run ended; empty while it goes on.
     """
 
     turns: dict[str, Turn] = field(default_factory=dict[str, Turn])
     calls: dict[tuple[str, str], Call] = field(default_factory=dict[tuple[str, str], Call])
+    asked: dict[str, str] = field(default_factory=dict[str, str])
     turn_count: int = 0
     call_count: int = 0
     usage: Usage = field(default_factory=Usage)
@@ -78,15 +88,13 @@ class Progress:
             return self._end(event)
         if event.type == "run_start":
             return [Line(mark="run", text=one_line(str(event.data.get("run_id", ""))))]
-        if event.type != "agent_stream":
-            return []
         source = event.data.get("source") or {}
         key = str(source.get("operation_id", ""))
         agent = (
             one_line(str(source.get("agent_id", ""))) if source.get("parent_operation_id") else ""
         )
         data = event.inner.get("data") or {}
-        handle = getattr(self, f"_{event.inner_type}", None)
+        handle = getattr(self, f"_{event.inner_type}", None) if source else None
         return handle(key, agent, data, now) if handle else []
 
     def _invocation_start(
@@ -164,15 +172,56 @@ class Progress:
             )
         ]
 
+    def _approval_requested(
+        self, key: str, agent: str, data: Mapping[str, Any], now: float
+    ) -> list[Line]:
+        del now
+        use = data.get("tool_use") or {}
+        call = f"{one_line(str(use.get('name', '')), 64)} {arguments_text(use.get('input') or {})}"
+        asked = str(data.get("id", ""))
+        self.asked[asked] = call
+        running = self.calls.get((key, str(use.get("id", ""))))
+        if running:
+            running.asked = asked
+        return [_asks(key, agent, call, "approval", asked)]
+
+    def _approval_answered(
+        self, key: str, agent: str, data: Mapping[str, Any], now: float
+    ) -> list[Line]:
+        del key, now
+        for running in self.calls.values():
+            if running.asked == data.get("id"):
+                running.asked = ""
+        call = self.asked.pop(str(data.get("id", "")), str(data.get("id", "")))
+        answer = data.get("answer") or {}
+        said = str(answer.get("verdict", ""))
+        said += " with other arguments" if answer.get("edited") else ""
+        said += f" by {answer['by']}" if answer.get("by") else ""
+        said += f": {answer['reason']}" if answer.get("reason") else ""
+        return [Line(mark="answer", agent=agent, text=f"{call}  {one_line(said)}")]
+
+    def _signal_awaited(
+        self, key: str, agent: str, data: Mapping[str, Any], now: float
+    ) -> list[Line]:
+        del now
+        name = one_line(str(data.get("name", "")), 64)
+        return [_asks(key, agent, f"signal {name}", "signal", name)]
+
     def _end(self, event: StreamEvent) -> list[Line]:
         self.turns.clear()
         self.calls.clear()
+        self.asked.clear()
         self.outcome = str(event.data.get("outcome", ""))
         error = event.data.get("error") or {}
         text = self.outcome
         if error:
             text += one_line(f": {error.get('message', '')} ({error.get('code', '')})")
         return [Line(mark="end", text=text)]
+
+
+def _asks(key: str, agent: str, what: str, kind: str, pending_id: str) -> Line:
+    command = answer_command(key.rpartition(":")[0], kind, pending_id)
+    return Line(mark="ask", agent=agent, text=f"{what}  waiting: {command}")
 
 
 def _said(data: Mapping[str, Any]) -> str:

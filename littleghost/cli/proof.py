@@ -1,7 +1,8 @@
 """Proves on a live journal that every unfinished run can still end, or names those that cannot.
 
 A run can end when something will move it on: a ready task, a task leased by a live worker (or one
-that the keeper takes back from a dead one), a timer, or an earlier run of its session.
+that the keeper takes back from a dead one), a timer, a person or a signal that it waits for, or an
+earlier run of its session.
 """
 
 from __future__ import annotations

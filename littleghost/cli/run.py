@@ -17,8 +17,10 @@ from littleghost.cli.find import find_assembly
 from littleghost.cli.follow import follow, leave
 from littleghost.cli.options import NO_REDIS, Options, verb
 from littleghost.cli.output import json_line, note, say
-from littleghost.errors import ConfigurationError
+from littleghost.cli.pending import waiting_note
+from littleghost.errors import ConfigurationError, WaitTimeoutError
 from littleghost.run import Run
+from littleghost.wiring import runtime
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|d)")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
@@ -121,7 +123,7 @@ def _detached(run: Run, options: Options) -> int:
 def _answer(run: Run, options: Options) -> int:
     """Wait, and print nothing but the answer."""
     try:
-        run.wait(need_worker=True)
+        _wait(run, options)
     except KeyboardInterrupt:
         return leave(run)
     failure = run.error
@@ -134,6 +136,22 @@ def _answer(run: Run, options: Options) -> int:
         if failure.detail and failure.detail != failure.message:
             note(f"littleghost: {failure.type}: {failure.detail}")
     return exits.of_run(run.status, failure.code if failure else "")
+
+
+def _wait(run: Run, options: Options) -> None:
+    """Wait for the end, and say each time when the run has come to wait for a person."""
+    # Long enough for the wait to find out that there is no worker.
+    look_s = runtime().settings.no_worker_after_s + 2
+    told = ""
+    while True:
+        try:
+            run.wait(look_s if told else 1.0, need_worker=True)
+            return
+        except WaitTimeoutError:
+            news = waiting_note(run)
+            if news and news != told and options.verbosity >= 0:
+                note(news)
+            told = news or " "
 
 
 def _context(pairs: tuple[str, ...]) -> Mapping[str, Any]:

@@ -20,7 +20,16 @@ if TYPE_CHECKING:
     from littleghost.journal.record import RunRecord
     from littleghost.wiring import Runtime
 
-STATUSES = ("queued", "running", "stopping", "completed", "failed", "partial", "cancelled")
+STATUSES = (
+    "queued",
+    "running",
+    "waiting",
+    "stopping",
+    "completed",
+    "failed",
+    "partial",
+    "cancelled",
+)
 
 
 @verb("runs")

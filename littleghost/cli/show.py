@@ -12,7 +12,10 @@ from littleghost.cli.escape import one_line, visible
 from littleghost.cli.facts import error_facts, run_facts, task_facts
 from littleghost.cli.find import find_run
 from littleghost.cli.options import Options, verb
-from littleghost.cli.output import coloured, duration, json_line, say, table
+from littleghost.cli.output import coloured, duration, json_line, say
+from littleghost.cli.pending import pending_lines
+from littleghost.cli.tree import participant_facts, tree_lines
+from littleghost.pending import pending_of
 
 if TYPE_CHECKING:
     from littleghost.journal.record import RunRecord
@@ -22,29 +25,41 @@ if TYPE_CHECKING:
 @verb("show")
 @click.argument("run")
 def command(options: Options, *, run: str) -> None:
-    """Show one run: facts, conversation, tasks and error; -v adds traceback and long results."""
+    """Show one run: facts, participants with their tasks, what it waits for, conversation, error.
+
+    -v adds the traceback and long results.
+    """
     work = options.connect()
     record = find_run(work, run).record
     talks = _conversations(work, record)
+    pending, now_ms = pending_of(record), work.workers.now_ms()
     is_verbose = options.verbosity > 0
+    said = {name: messages for name, _, messages in talks}
     if options.as_json:
         json_line(
             {
                 **run_facts(record, with_traceback=is_verbose),
                 "participants": [
-                    {"id": name, "agent": label, "messages": messages}
-                    for name, label, messages in talks
+                    {**facts, "messages": said.get(facts["id"])}
+                    for facts in participant_facts(record, now_ms)
                 ],
                 "tasks": [task_facts(name, task) for name, task in sorted(record.tasks.items())],
+                "pending": [item.to_json() for item in pending],
             }
         )
         return
     _print_facts(record)
+    say("\nparticipants")
+    for line in tree_lines(record, now_ms):
+        click.echo(line)
+    if pending:
+        say("\npending")
+        for line in pending_lines(record.run_id, pending):
+            say(line)
     for _, label, messages in talks:
         say(f"\nconversation of {one_line(label)}" if len(talks) > 1 else "\nconversation")
         for line in conversation_lines(messages, full=is_verbose):
             say(line)
-    _print_tasks(record)
     _print_error(record.error, is_verbose)
 
 
@@ -80,19 +95,6 @@ def usage_text(record: RunRecord) -> str:
     """Write a run's tokens for people."""
     parts = [f"{count} {name.replace('_', ' ')}" for name, count in record.usage.to_json().items()]
     return ", ".join(parts) or "none yet"
-
-
-def _print_tasks(record: RunRecord) -> None:
-    if not record.tasks:
-        return
-    say("\ntasks")
-    rows = [("TASK", "STATUS", "KIND", "QUEUE", "ATTEMPT", "WORKER")]
-    for name, task in sorted(record.tasks.items()):
-        facts = task_facts(name, task)
-        cells = [facts[key] for key in ("id", "status", "kind", "queue", "attempt")]
-        columns = (*cells, facts["worker"] or "-")
-        rows.append(tuple(one_line(str(cell)) for cell in columns))  # type: ignore[arg-type]
-    table(rows, status_column=1)
 
 
 def _print_error(error: Mapping[str, Any] | None, is_verbose: bool) -> None:

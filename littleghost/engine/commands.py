@@ -204,6 +204,7 @@ class Complete:
         result: JSON; its parent's list gets `{p, b, e, r: result}`.
         say: What a composite root's session keeps as the answer, a message as the journal keeps it.
         otherwise: All that is committed instead when a message for the agent has come meanwhile.
+            Nothing ends it all the same.
     """
 
     result: Mapping[str, Any]

@@ -13,9 +13,8 @@ from typing import Any, cast
 
 from littleghost.engine.commands import Command, Post
 from littleghost.json_values import dumps
-from littleghost.messages import Message, Text
+from littleghost.messages import INTERJECTION, Message, Text
 
-MARK = "interjection"
 # What the model reads before a message that came while it worked.
 FRAME = (
     "A message came in while you were working. First answer it briefly in text, then go on with "
@@ -35,14 +34,14 @@ def entry_of(
     mark: dict[str, Any] = {"id": message_id}
     if reply is not None:
         mark["reply"] = dict(reply)
-    marked = replace(message, metadata={**message.metadata, MARK: mark})
+    marked = replace(message, metadata={**message.metadata, INTERJECTION: mark})
     record = dumps(marked.to_json())
     return dumps({"id": message_id, "r": record, **({"key": key} if key is not None else {})})
 
 
 def mark_of(message: Message) -> Mapping[str, Any] | None:
     """Give what marks a message as an interjection, or None."""
-    mark = message.metadata.get(MARK)
+    mark = message.metadata.get(INTERJECTION)
     is_marked = message.role == "user" and isinstance(mark, Mapping)
     return cast("Mapping[str, Any]", mark) if is_marked else None
 

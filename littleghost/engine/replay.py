@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from littleghost import errors
-from littleghost.engine.commands import Append, AwaitSignal, Command, SetState, Wake
+from littleghost.engine.commands import Append, AwaitSignal, Command, Emit, SetState, Wake
 from littleghost.engine.ports import Collaborators, Lease
 from littleghost.engine.replay_many import ManySteps
 from littleghost.engine.replay_steps import Ended, OpenSteps, StepRequest
@@ -224,7 +224,7 @@ class Replay:
         asked = self._ask({"k": "wait_for", "n": name})
         known = asked.known or self._record(asked, {"at": self.now_ms})
         if "got" not in known and "late" not in known:
-            end = self._signal_end(known, name, timeout_s)
+            end = self._signal_end(known, name, timeout_s, is_new=asked.known is None)
             self._records.append({"m": asked.index, **end})
             known = self._added[asked.index] = {**known, **end}
         if "late" in known:
@@ -232,7 +232,7 @@ class Replay:
         return copy_json(self._recorded.signals[known["got"]]["v"])
 
     def _signal_end(
-        self, known: Mapping[str, Any], name: str, timeout_s: float | None
+        self, known: Mapping[str, Any], name: str, timeout_s: float | None, *, is_new: bool
     ) -> dict[str, Any]:
         used = self._state.get("signals", 0)
         if used < len(self._recorded.signals):
@@ -243,6 +243,9 @@ class Replay:
             left_s = timeout_s - (self.now_ms - known["at"]) / 1000
             if left_s <= 0:
                 return {"late": True}
+        if is_new:
+            data = {"name": name, "timeout_s": timeout_s}
+            self._commands.append(Emit("signal_awaited", data))
         self._commands.append(AwaitSignal(name, left_s))
         return self._suspend(None)
 

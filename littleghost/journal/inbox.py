@@ -22,6 +22,8 @@ from littleghost.messages import Message
 # How many signals may wait for somebody to ask for them, and how many messages a run takes in all.
 MAX_SIGNALS = 1_000
 MAX_MESSAGES = 1_000
+# In place of a payload: the answer counts only if it was given before.
+ONLY_REPEAT = "-"
 
 
 class Inbox:
@@ -37,7 +39,7 @@ class Inbox:
 
         Args:
             answer: `{verdict: approved|rejected, reason?, by?, edited?}`.
-            payload: The call with other input, as the journal keeps it.
+            payload: The call with other input, as the journal keeps it; or ONLY_REPEAT.
 
         Raises:
             ApprovalError: Nothing waits under this id, or another answer stands.

@@ -62,35 +62,31 @@ class Memories:
         records: Sequence[str],
     ) -> None:
         """Take in records of a participant's list, from an index on."""
-        read = [_read(record) for record in records]
+        read = list(map(_read, records))
         with self._lock:
-            known = memory.lists.setdefault(participant, [])
-            if start < len(known):
-                del known[start:]
-            known.extend(read)
+            # What the journal has told last, to whoever holds the lease, is all there is.
+            memory.lists.setdefault(participant, [])[start:] = read
         self._grow(run_id, memory, sum(map(len, records)))
 
-    def append(self, lease: Lease, plan: Plan, start: int) -> bool:
+    def append(self, lease: Lease, plan: Plan, length: int) -> None:
         """Take in the records that a commit appended, and forget a run that it ended.
 
         Args:
-            start: How long the list was before.
-
-        Returns:
-            Whether it was this that lengthened the list.
+            length: How many records the list had behind them; -1 is not known.
         """
         if "f" in plan.fields or ("done" in plan.fields and lease.participant == "0"):
             self.forget(lease.run_id)
-            return False
+            return
         if not plan.appended:
-            return False
+            return
         with self._lock:
-            # The participant's next task may have begun in another thread, and have read them.
-            is_new = len(lease.records) == start
-            if is_new:
-                lease.records.extend(plan.appended)
+            # Another thread may have read on already, and something may stand before them that
+            # this process has not read; then the next lease brings what is missing.
+            records = lease.records
+            if len(records) != length - len(plan.appended):
+                return
+            records.extend(plan.appended)
         self._grow(lease.run_id, lease.memory, sum(map(len, plan.payloads)))
-        return is_new
 
     def forget(self, run_id: str) -> None:
         """Forget a run."""

@@ -236,6 +236,8 @@ def _complete(plan: Plan, command: commands.Complete) -> None:
     plan.fields["done"] = plan.payload(dumps(command.result))
     if command.say is not None:
         plan.fields["say"] = plan.payload(command.say)
+    if command.otherwise:
+        plan.fields["or"] = True
 
 
 def _fail(plan: Plan, command: commands.Fail) -> None:

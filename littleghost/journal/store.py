@@ -192,8 +192,7 @@ class RedisJournal:
         parent = lease.memory.lists.get(str(lease.header.get("up", "")))
         if parent:
             plan.fields["up"] = len(parent)
-        start = len(lease.records)
-        known = start + len(plan.fields.get("m", ()))
+        known = len(lease.records) + len(plan.fields.get("m", ()))
         answer = self.scripts.run(
             "commit",
             key,
@@ -212,11 +211,8 @@ class RedisJournal:
         if answer[0] != "ok":
             self.memories.forget(lease.run_id)
             return Committed(recorded=False)
-        is_new = self.memories.append(lease, plan, start)
+        self.memories.append(lease, plan, int(answer[4] or -1))
         self.publish(ready_tasks(answer[1]))
-        if is_new and int(answer[4] or -1) != known:
-            # Something else was delivered in between, so this process's list is not the journal's.
-            lease.memory.lists.pop(lease.participant, None)
         row = answer[2]
         following = self._lease(lease.run_id, row, lease.memory, int(answer[3])) if row else None
         return Committed(recorded=True, lease=following)

@@ -46,15 +46,19 @@ def read_page(rows: Any) -> list[Stored]:
 class Tail:
     """Reads one run's events. Readers keep nothing in Redis and slow nobody."""
 
-    def __init__(self, journal: RedisJournal, reader: redis.Redis, run_id: str) -> None:
+    def __init__(
+        self, journal: RedisJournal, reader: redis.Redis, run_id: str, *, whole: bool = False
+    ) -> None:
         """Look at a run.
 
         Args:
             reader: A client whose reads may block for several seconds.
+            whole: Whether to give agents' events that the caller of the run does not want.
         """
         self._journal = journal
         self._reader = reader
         self._run_id = run_id
+        self._whole = whole
         self._key, _ = journal.place(run_id)
         self._participants: dict[str, dict[str, Any]] = {}
         self._invocation: Mapping[str, Any] | None = None
@@ -150,7 +154,7 @@ class Tail:
             return StreamEvent(str(number), kind, event)
         if kind in PERSON_TYPES or kind in ASSEMBLY_TYPES:
             return StreamEvent(str(number), kind, {**data, "source": self._source(participant)})
-        if not (self._invocation or {}).get("include_agent_events", True):
+        if not (self._whole or (self._invocation or {}).get("include_agent_events", True)):
             return None
         wrapped = {"source": self._source(participant), "event": {"type": kind, "data": data}}
         return StreamEvent(str(number), "agent_stream", {**wrapped, **extra})

@@ -1,6 +1,6 @@
 """Agents for the command line's tests; workers import this module."""
 
-from littleghost import Agent, models, tool
+from littleghost import Agent, Edge, ErrorEdge, Graph, Swarm, Tool, Workflow, models, tool
 from littleghost.errors import InvalidRequestError
 from littleghost.providers.scripted import Call, Reply, ScriptedProvider
 
@@ -43,3 +43,85 @@ class SlowAgent(Agent):
 
 class BadAgent(Agent):
     model = "shop-bad:any"
+
+
+class Refund(Tool):
+    """Pay money back."""
+
+    name = "refund"
+    input_schema = {  # noqa: RUF012
+        "type": "object",
+        "properties": {"eur": {"type": "integer"}},
+        "required": ["eur"],
+        "additionalProperties": False,
+    }
+    requires_approval = True
+
+    def call(self, input):
+        return f"paid {input['eur']}"
+
+
+def _payer_script(request):
+    """Ask for as many refunds as the user says, and answer what comes in between."""
+    last = request.messages[-1]
+    if last.role != "user":
+        return Reply(text="; ".join(block.content for m in request.messages for block in m.content
+                                    if m.role == "tool"))  # fmt: skip
+    if not last.text.isdigit():
+        return Reply(text="I wait for somebody.")
+    return Reply(tool_calls=[Call("refund", {"eur": n + 1}) for n in range(int(last.text))])
+
+
+models().connect("shop-payer", ScriptedProvider(_payer_script))
+
+
+class PayerAgent(Agent):
+    model = "shop-payer:any"
+    tools = (Refund,)
+
+
+class AskerAgent(Agent):
+    model = "shop-echo:any"
+    tools = (PayerAgent.as_tool(description="Pays.", requires_approval=True), hostile)
+
+
+class DeliveryWorkflow(Workflow):
+    def perform(self):
+        paid = self.invoke(PayerAgent, name="paying").output
+        return {"paid": paid, "arrived": self.wait_for("arrived")}
+
+
+class HelpSwarm(Swarm):
+    members = (EchoAgent, PayerAgent, BadAgent)
+    start = EchoAgent
+    handoffs = {EchoAgent: [PayerAgent, BadAgent], PayerAgent: [EchoAgent]}  # noqa: RUF012
+
+
+class FlowGraph(Graph):
+    nodes = {  # noqa: RUF012
+        "first": EchoAgent,
+        "pay": PayerAgent,
+        "help": HelpSwarm,
+        "sorry": EchoAgent,
+        "last": EchoAgent,
+    }
+    start = "first"
+    edges = (
+        Edge("first", ["pay", "help"], when=lambda state: True),
+        Edge("first", "sorry"),
+        Edge(["pay", "help"], "last"),
+        Edge("sorry", "last"),
+        ErrorEdge("first", "sorry", on=InvalidRequestError),
+    )
+    finish = "last"
+
+
+models().connect(
+    "shop-boss",
+    ScriptedProvider([Reply(tool_calls=[Call("echo", {"input": "what"})]), "all is said"]),
+)
+
+
+class BossAgent(Agent):
+    model = "shop-boss:any"
+    tools = (EchoAgent.as_tool(description="Repeats."),)

@@ -17,6 +17,7 @@ from littleghost.journal.plan import Plan
 from littleghost.journal.scripts import constants
 from littleghost.journal.store import RedisJournal
 from littleghost.journal.workers import Workers
+from littleghost.messages import assistant
 from littleghost.usage import Usage
 
 QUEUE = "lg.turns"
@@ -101,7 +102,7 @@ def answer(text: str, tokens: int = 1) -> list[c.Command]:
     """Record what a model said."""
     return [
         c.AddUsage(Usage(input=tokens)),
-        c.Append((record(text),), (json.loads(record(text)),)),
+        c.Append((record(text),), (assistant(text),)),
         c.SetText(text),
     ]
 

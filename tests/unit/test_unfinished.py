@@ -34,6 +34,7 @@ def graph(main: Path, *branches: Path) -> dict[str, Any]:
         ("workflow", {}, []),
         ("workflow", {"n": 2, "last": "0.1"}, []),
         ("workflow", workflow(step("0.0", "0.2"), None, step("0.1")), ["0.2", "0.1"]),
+        ("workflow", {"open": {"i": 0, "from": 4, "begun": 2, "closed": 0}}, ["0.4", "0.5"]),
         ("swarm", {}, []),
         ("swarm", {"active": "a", **step("0.0", "0.1")}, ["0.1"]),
         ("graph", {}, []),
@@ -50,13 +51,22 @@ def graph(main: Path, *branches: Path) -> dict[str, Any]:
             ),
             ["0.1", "0.4"],
         ),
+        (
+            "graph",
+            {
+                **graph(path("0.0", status="ended")),
+                "fork": ["s", 0],
+                "fan": {"number": 1, "begun": 2, "closed": 1},
+            },
+            ["0.1", "0.2"],
+        ),
         ("subagents", {}, []),
         ("subagents", {"ids": {"/boss/a": {"pid": "0.1"}, "/boss/b": {"pid": None}}}, ["0.1"]),
         ("team", {"members": []}, None),
     ],
 )
 def test_the_children_that_are_still_to_answer(kind: str, state: Any, expected: Any) -> None:
-    assert awaited(kind, state, ["0.7"]) == expected
+    assert awaited("0", kind, state, ["0.7"]) == expected
 
 
 def test_revived_steps_are_not_stopped_and_have_their_time_again() -> None:
@@ -70,6 +80,15 @@ def test_revived_steps_are_not_stopped_and_have_their_time_again() -> None:
     assert reopened("graph", graph(path("0.0")), {"0.0"}, 99)["main"]["at"] == [99]
     assert reopened("agent", {"turn": 2, "calls": 1}, {"0.0"}, 99) == {"turn": 2, "calls": 1}
     assert reopened("swarm", {}, {"0.0"}, 99) == {}
+
+
+def test_the_ends_of_children_in_a_row_are_told_again() -> None:
+    row = {"i": 0, "from": 0, "begun": 2, "closed": 2, "cut": ["0.1"]}
+    again = reopened("workflow", {"n": 2, "open": row}, {"0.1"}, 99)
+    assert again["open"] == {**row, "closed": 0, "cut": []}
+    state = {"n": 2, "open": row}
+    tail = [{"m": 0, "end": [{"p": "0.0"}, {"p": "0.2"}]}, {"m": 1, "x": {}}]
+    assert kept("0", "workflow", state, tail, {"0.1"}) == (1, {"n": 2, "last": "0.1"})
 
 
 ASKED = {"m": 1, "ask": {"k": "step", "n": "f"}}
@@ -95,7 +114,7 @@ def test_what_a_failing_decision_recorded_stays_up_to_what_failed(
     kind: str, tail: Any, count: int
 ) -> None:
     state = workflow(step("0.0"), step("0.1"))
-    found, again = kept(kind, state, tail, {"0.1"})
+    found, again = kept("0", kind, state, tail, {"0.1"})
     assert found == count
     closed = count > 0 and "end" in tail[0]
     assert ("open" in again) is not closed

@@ -158,7 +158,7 @@ def turn_done(
             return [*commands, *fail(error)]
         if is_asked(uses, targets):
             told = _handoff(state, message, targets, participant, turns_queue, next_index)
-            return _with_earlier(commands, told)
+            return _with_earlier(commands, told, is_last=_is_last(state, limits))
         batch = _batch(state, uses, plans, limits, participant, turns_queue, next_index)
         return [*commands, *batch]
     if uses:
@@ -175,17 +175,24 @@ def turn_done(
     # Blank too: what a child said before must not pass for this answer.
     said = [] if message.text.strip() else [SetText("")]
     after, turn = _next_turn(state, 0, participant, turns_queue, waits=False)
-    more = (*commands, *said, after, Start(tasks=[turn]))
+    more = () if _is_last(state, limits) else (*commands, *said, after, Start(tasks=[turn]))
     stop = Emit("invocation_stop", record=next_index)
     return [*commands, *said, stop, Complete(result, otherwise=more)]
 
 
-def _with_earlier(earlier: Sequence[Command], commands: Sequence[Command]) -> list[Command]:
-    """Put commands in front, also of what is committed instead."""
+def _is_last(state: AgentState, limits: Limits) -> bool:
+    """Whether no turn is left to answer a message in; the agent then ends as it would have."""
+    return limits.max_turns is not None and state.turn + 1 >= limits.max_turns
+
+
+def _with_earlier(
+    earlier: Sequence[Command], commands: Sequence[Command], *, is_last: bool
+) -> list[Command]:
+    """Put commands in front, also of what is committed instead, if a turn is left for that."""
     return [
         *earlier,
         *(
-            replace(item, otherwise=(*earlier, *item.otherwise))
+            replace(item, otherwise=() if is_last else (*earlier, *item.otherwise))
             if isinstance(item, Complete)
             else item
             for item in commands

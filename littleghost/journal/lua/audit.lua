@@ -25,13 +25,12 @@ for i = 1, #fields, 2 do
         call('SADD', P .. 'holders', task.w)
       end
       if call('SISMEMBER', P .. 'held:' .. task.w, name) == 1 then found.leased = true end
+    elseif (task.ap and not task.an) or task.sg then
+      found.person = true
+      local ends = task.ap or task.su
+      if mend and ends then call('ZADD', P .. 'timers', 'NX', ends, name) end
     elseif call('ZSCORE', P .. 'timers', name) then
       found.timer = true
-    elseif task.ap and not task.an then
-      found.person = true
-      if mend then call('ZADD', P .. 'timers', task.ap, name) end
-    elseif task.sg then
-      found.person = true
     end
   end
 end

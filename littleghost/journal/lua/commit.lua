@@ -8,7 +8,8 @@
 --   coordinator, ms from now; 0 is at once), sg (the signal the coordinator waits for), b posts (participant, record),
 --   an results of waiting calls (task, record), n working state of others (participant, key, value),
 --   ks conversations to keep (key, facts, records), kd to forget,
---   done (complete the participant), f (fail it: outcome, error, whether the task was not begun), say (what a composite's session gets), next
+--   done (complete the participant), f (fail it: outcome, error, whether the task was not begun), say (what a
+--   composite's session gets), or (something else can be committed when a message has come), next
 --   (queues served here), cut (turns whose live text stays), up (how many entries of the parent's
 --   list the caller has), def definitions (field, payload index).
 -- Returns {'ok', ready, lease or false, now, length of the list after an append} | {'stopped'} |
@@ -32,7 +33,7 @@ end
 local plan = cjson.decode(ARGV[9])
 local part = participant_of(run, task.p)
 local stopped = get(run, 'stop')
-if plan.done and part.k == 'agent' and not stopped and call('HEXISTS', run.key .. ':b', task.p) == 1 then
+if plan.done and plan['or'] and not stopped and call('HEXISTS', run.key .. ':b', task.p) == 1 then
   return { 'mail' }
 end
 -- What others than the root and final participants say is no answer to the run's caller.
@@ -113,6 +114,7 @@ if plan.done then
     call('HSET', run.key, 'result', ARGV[plan.done])
     finish(run, 'completed', nil, plan.say and ARGV[plan.say])
   else
+    call('HDEL', run.key .. ':b', task.p)
     -- An agent's subagents end with it.
     local helpers = task.p .. '.9999'
     if part.k == 'agent' and call('HEXISTS', run.key, 'p:' .. helpers) == 1 then

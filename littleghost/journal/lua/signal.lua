@@ -14,14 +14,5 @@ if is_over(status) or status == 'stopping' then return { 'over', status } end
 if call('LLEN', run.key .. ':g') >= tonumber(ARGV[7]) then return { 'full' } end
 if ARGV[5] ~= '' then call('HSET', run.key, 'i:' .. ARGV[5], ARGV[6]) end
 call('RPUSH', run.key .. ':g', ARGV[3])
-local fields = call('HGETALL', run.key)
-for i = 1, #fields, 2 do
-  if fields[i]:sub(1, 2) == 't:' then
-    local task = cjson.decode(fields[i + 1])
-    if task.sg == ARGV[4] and task.s == 'wait' then
-      wake(run, fields[i]:sub(3))
-      break
-    end
-  end
-end
+wake_for_signal(run, ARGV[4])
 return { 'ok', publish_ready() }

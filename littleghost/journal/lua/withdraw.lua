@@ -3,7 +3,7 @@
 -- Returns {1} when it was taken back, {0} when it was delivered, withdrawn or never there.
 local run = run_of(ARGV[2])
 local raw = call('HGET', run.key .. ':b', ARGV[3])
-if not raw then return { 0 } end
+if not raw or is_over(get(run, 'status')) then return { 0 } end
 local box, kept = cjson.decode(raw), {}
 for _, text in ipairs(box) do
   if cjson.decode(text).id ~= ARGV[4] then kept[#kept + 1] = text end

@@ -93,3 +93,33 @@ def test_a_failed_run_says_why_safely() -> None:
 
 def test_unknown_events_are_passed_over() -> None:
     assert _lines(Progress(), _agent("from_the_future", {}), StreamEvent("1", "other", {})) == []
+
+
+def test_questions_and_answers_say_how_to_answer() -> None:
+    use = {"id": "c1", "name": "refund", "input": {"eur": 7}}
+    source = {"agent_id": "payer", "operation_id": "00-r1:0.1", "parent_operation_id": "00-r1:0"}
+
+    def told(kind: str, **data: Any) -> StreamEvent:
+        return StreamEvent("1", kind, {**data, "source": source})
+
+    progress = Progress()
+    start = _agent("tool_start", {"tool_use": use}, "00-r1:0.1", "00-r1:0")
+    asked = told("approval_requested", id="0.1-c0.0", tool_use=use, timeout_s=60)
+    lines = _lines(progress, start, asked)
+    assert lines[1] == (
+        '  ? [payer] refund {"eur":7}  waiting: littleghost respond 00-r1 0.1-c0.0 --approve'
+    )
+    assert [call.asked for call in progress.calls.values()] == ["0.1-c0.0"]
+    answer = {"verdict": "rejected", "by": "ann\x1b[2J", "reason": "no"}
+    assert _lines(
+        progress,
+        told("approval_answered", id="0.1-c0.0", answer=answer),
+        told("approval_answered", id="0.1-c9.9", answer={"verdict": "expired"}),
+        told("signal_awaited", name="paid", timeout_s=None),
+    ) == [
+        '  · [payer] refund {"eur":7}  rejected by ann\\x1b[2J: no',
+        "  · [payer] 0.1-c9.9  expired",
+        "  ? [payer] signal paid  waiting: littleghost signal 00-r1 paid JSON",
+    ]
+    assert progress.asked == {}
+    assert [call.asked for call in progress.calls.values()] == [""]

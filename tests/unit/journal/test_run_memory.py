@@ -101,20 +101,23 @@ def test_the_end_of_a_run_forgets_it() -> None:
         memory = remember(memories, "a")
         lease = SimpleNamespace(run_id="a", participant=participant, memory=memory, records=[])
         plan = SimpleNamespace(fields=fields, appended=[], payloads=[])
-        memories.append(lease, plan, 0)
+        memories.append(lease, plan, -1)
         assert (memories.get("a") is not None) == stays
 
 
-def test_what_the_next_task_has_read_already_is_not_taken_in_twice() -> None:
+@pytest.mark.parametrize(
+    ("length", "known"),
+    [(4, 4), (5, 2), (3, 2), (-1, 2)],
+    ids=["in place", "something came before", "read by another already", "not known"],
+)
+def test_what_a_commit_appended_is_put_where_the_journal_has_it(length: int, known: int) -> None:
+    """Another thread of the process may read on before this one hears that it was recorded."""
     memories = Memories()
     memory = remember(memories, "a")
-    memories.extend("a", memory, "0", 0, ['{"m":0}'])
+    memories.extend("a", memory, "0", 0, ["1", "2"])
     records = memory.lists["0"]
     lease = SimpleNamespace(run_id="a", participant="0", memory=memory, records=records)
-    plan = SimpleNamespace(fields={}, appended=[{"m": 1}], payloads=['{"m":1}'])
-    assert memories.append(lease, plan, 1)
-    # Another thread leases the participant's next task before the commit's own thread goes on.
-    memories.extend("a", memory, "0", 2, ['{"m":2}', '{"p":"0.0"}'])
-    plan = SimpleNamespace(fields={}, appended=[{"m": 2}], payloads=['{"m":2}'])
-    assert not memories.append(lease, plan, 2)
-    assert records == [{"m": 0}, {"m": 1}, {"m": 2}, {"p": "0.0"}]
+    plan = SimpleNamespace(fields={}, appended=[3, 4], payloads=["3", "4"])
+    memories.append(lease, plan, length)
+    assert len(records) == known
+    assert memories._bytes == counted(memories)

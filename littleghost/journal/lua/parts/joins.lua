@@ -91,7 +91,7 @@ local function cancel_participants(run, pids)
     end
     return false
   end
-  local fields, holder, is_free = call('HGETALL', run.key), get(run, 'xh'), false
+  local fields, holder, is_free, signals = call('HGETALL', run.key), get(run, 'xh'), false, {}
   local used, open = {}, {}
   for _, pid in ipairs(pids) do used[pid] = {} end
   for i = 1, #fields, 2 do
@@ -107,6 +107,7 @@ local function cancel_participants(run, pids)
         bury(run, name, task, call('ZREM', P .. 'timers', ref(run, name)) == 1)
         call('HDEL', run.key, 't:' .. name, 'd:' .. name)
         is_free = is_free or holder == name
+        if task.sg and task.s == 'ready' then signals[task.sg] = true end
       end
     elseif kind == 'j:' and is_below(cjson.decode(fields[i + 1]).p) then
       bury_join(run, name, cjson.decode(fields[i + 1]))
@@ -131,6 +132,10 @@ local function cancel_participants(run, pids)
   ready = kept
   -- Last, when no task of theirs is left that could be let go.
   if is_free then next_exclusive(run) end
+  -- A signal that had woken one of them is for another that waits.
+  for name in pairs(signals) do
+    if has_signal(run, name) then wake_for_signal(run, name) end
+  end
   return open
 end
 

@@ -117,6 +117,17 @@ local function has_signal(run, name)
   return false
 end
 
+-- Let one coordinator that waits for a signal of this name look for it.
+local function wake_for_signal(run, name)
+  local fields = call('HGETALL', run.key)
+  for i = 1, #fields, 2 do
+    if fields[i]:sub(1, 2) == 't:' then
+      local task = cjson.decode(fields[i + 1])
+      if task.sg == name and task.s == 'wait' then return wake(run, fields[i]:sub(3)) end
+    end
+  end
+end
+
 local function take_mail(run, task)
   if task.k == 'call' then return end
   if task.sg then

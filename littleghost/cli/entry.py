@@ -30,6 +30,8 @@ VERBS = {
     "signal": "Send a value to a workflow that waits for it.",
     "interject": "Say something to the agent that is at work.",
     "cancel": "Stop runs.",
+    "retry": "Go on, in a new run, where a run ended that did not end well.",
+    "fork": "Start a new run with the history of another one, up to a point.",
     "graph": "Show what an assembly is made of.",
     "worker": "Print and start the Celery worker of a role: turns, tools or all.",
     "doctor": "Check Redis, broker, workers and settings; say what to do.",

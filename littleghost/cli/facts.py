@@ -14,8 +14,8 @@ def run_facts(record: RunRecord, *, with_traceback: bool = False) -> dict[str, A
     """Give the facts of a run.
 
     JSON: `{"id", "status", "assembly", "created_at", "started_at"?, "ended_at"?, "deadline_at"?,
-    "duration_s"?, "session_id"?, "actor_id"?, "response", "usage", "events", "error"?}`; times are
-    ISO 8601 in UTC, what is not known yet is null.
+    "duration_s"?, "session_id"?, "actor_id"?, "retry_of"?, "forked_from"?, "response", "usage",
+    "events", "error"?}`; times are ISO 8601 in UTC, what is not known yet is null.
     """
     invocation = record.invocation
     duration_s = (record.ended_ms - record.created_ms) / 1000 if record.ended_ms else None
@@ -30,6 +30,8 @@ def run_facts(record: RunRecord, *, with_traceback: bool = False) -> dict[str, A
         "duration_s": duration_s,
         "session_id": invocation.get("session_id"),
         "actor_id": invocation.get("actor_id"),
+        "retry_of": invocation.get("retry_of"),
+        "forked_from": invocation.get("forked_from"),
         "response": record.text if record.is_over else "",
         "usage": record.usage.to_json(),
         "events": record.events,

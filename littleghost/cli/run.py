@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Mapping
 from datetime import timedelta
@@ -12,6 +11,7 @@ from typing import Any
 import click
 
 from littleghost.cli import exits
+from littleghost.cli.duration import Duration
 from littleghost.cli.facts import run_facts
 from littleghost.cli.find import find_assembly
 from littleghost.cli.follow import follow, leave
@@ -21,35 +21,6 @@ from littleghost.cli.pending import waiting_note
 from littleghost.errors import ConfigurationError, WaitTimeoutError
 from littleghost.run import Run
 from littleghost.wiring import runtime
-
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|d)")
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
-
-
-class Duration(click.ParamType[timedelta]):
-    """A duration such as 90s, 10m, 1h30m or 2d."""
-
-    name = "duration"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> timedelta:
-        """Read a duration."""
-        if isinstance(value, timedelta):
-            return value
-        text = str(value).strip().lower()
-        parts = _DURATION.findall(text)
-        if not parts or "".join(number + unit for number, unit in parts) != text:
-            self.fail(f"{value!r} is no duration; write 90s, 10m, 1h30m or 2d", param, ctx)
-        try:
-            total = sum(
-                (timedelta(**{_UNITS[unit]: float(number)}) for number, unit in parts), timedelta()
-            )
-        except OverflowError:
-            self.fail(f"{value!r} is too long", param, ctx)
-        if not total:
-            self.fail("a deadline is more than nothing", param, ctx)
-        return total
 
 
 @verb("run")
@@ -104,13 +75,14 @@ def command(
         run_id=run_id,
     )
     if detach:
-        return _detached(run, options)
+        return started(run, options)
     if wants_follow or (sys.stdout.isatty() and not options.as_json):
         return follow(run, options, need_worker=True)
     return _answer(run, options)
 
 
-def _detached(run: Run, options: Options) -> int:
+def started(run: Run, options: Options) -> int:
+    """Tell the id of a run that workers carry."""
     if options.as_json:
         json_line(run_facts(run.record))
     else:

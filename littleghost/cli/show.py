@@ -83,6 +83,9 @@ def _print_facts(record: RunRecord) -> None:
             say(f"{name.partition('_')[0]:<12}{one_line(str(facts[name]))}")
     if facts["session_id"] != record.run_id:
         say(f"session     {one_line(str(facts['session_id']))}")
+    for name, label in (("retry_of", "retry of"), ("forked_from", "fork of")):
+        if facts[name]:
+            say(f"{label:<12}{one_line(str(facts[name]))}")
     say(f"tokens      {usage_text(record)}")
     say(f"events      {record.events}")
 

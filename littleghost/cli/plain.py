@@ -18,6 +18,9 @@ MARKS = {
     "result": "  ←",
     "error": "  ✗",
     "retry": "  !",
+    "way": ">",
+    "step": "✓",
+    "ask": "  ?",
     "end": "=",
 }
 
@@ -36,9 +39,12 @@ class PlainView:
     ) -> None:
         del kind, error, trace
 
-    def show(self, line: Line, progress: Progress) -> None:
-        """Write a line."""
+    def watch(self, progress: Progress) -> None:
+        """Do nothing: what is going on is not shown."""
         del progress
+
+    def show(self, line: Line) -> None:
+        """Write a line."""
         click.echo(plain_text(line))
 
 

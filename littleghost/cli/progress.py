@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 from littleghost.cli.conversation import arguments_text
 from littleghost.cli.escape import one_line, visible
-from littleghost.cli.tree import BESIDE, Participant, Tree, said, ways
+from littleghost.cli.participants import Participant, said
+from littleghost.cli.tree import BESIDE, Tree, ways
 from littleghost.cli.tree_rows import tokens
 from littleghost.events import StreamEvent
 from littleghost.usage import Usage

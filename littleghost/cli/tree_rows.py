@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from littleghost.cli.escape import visible
 from littleghost.cli.output import duration
-from littleghost.cli.tree import Call, Participant, Tree
+from littleghost.cli.participants import Call, Participant
+from littleghost.cli.tree import Tree
 from littleghost.usage import Usage
 
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"

@@ -1,7 +1,7 @@
 """The graph of `littleghost demo`: customer support.
 
-    triage ─┬─ billing and policies, at once ─┬─ respond
-            └─ general ───────────────────────┘
+triage ─┬─ billing and policies, at once ─┬─ respond
+        └─ general ───────────────────────┘
 """
 
 from __future__ import annotations

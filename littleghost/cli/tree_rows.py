@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from littleghost.cli.escape import visible
 from littleghost.cli.output import duration
@@ -75,13 +76,16 @@ def fit(tree: Tree, now: float | None, height: int, level: int = 0) -> tuple[lis
     Returns:
         The rows, and the level they are of.
     """
-    rows: list[Row] = []
-    for number in range(min(level, len(LEVELS) - 1), len(LEVELS)):
-        rows = list(_rows(tree.root, "", "", now, LEVELS[number]))
-        if len(rows) <= height:
-            return rows, number
-    hidden = len(rows) - height + 1
-    return [*rows[: height - 1], Row(((f"… and {hidden} more", "dim"),))], len(LEVELS) - 1
+    last = len(LEVELS) - 1
+    for number in range(min(level, last), last):
+        drawn = list(islice(_rows(tree.root, "", "", now, LEVELS[number]), height + 1))
+        if len(drawn) <= height:
+            return drawn, number
+    rows = list(_rows(tree.root, "", "", now, LEVELS[last]))
+    if len(rows) > height:
+        hidden = len(rows) - height + 1
+        rows = [*rows[: height - 1], Row(((f"… and {hidden} more", "dim"),))]
+    return rows, last
 
 
 def going_on(tree: Tree, now: float, height: int) -> list[Row]:

@@ -8,8 +8,8 @@ from littleghost.demo.model import play
 from littleghost.messages import user
 from littleghost.providers.base import ModelRequest
 
-FROM = (
-    "Original Task:\nhm\n\nInputs from previous nodes:\n\nFrom billing:\n{}\n\nFrom policies:\n{}"
+FROM = "Original Task:\nhm\n\nFrom billing:\n{}\n\nFrom policies:\n{}"
+    "Original Task:\nhm\n\nFrom billing:\n{}\n\nFrom policies:\n{}"
 )
 
 

@@ -9,8 +9,6 @@ from littleghost.messages import user
 from littleghost.providers.base import ModelRequest
 
 FROM = "Original Task:\nhm\n\nFrom billing:\n{}\n\nFrom policies:\n{}"
-    "Original Task:\nhm\n\nFrom billing:\n{}\n\nFrom policies:\n{}"
-)
 
 
 def _said(model: str, text: str) -> str:

@@ -16,10 +16,10 @@ from rich.table import Table
 from rich.text import Text
 
 from littleghost.cli.escape import visible
+from littleghost.cli.live_rows import Row, fit, going_on
 from littleghost.cli.output import STATUS_COLOURS, duration
 from littleghost.cli.plain import MARKS
 from littleghost.cli.progress import Line, Progress
-from littleghost.cli.tree_rows import Row, fit, going_on
 
 STYLES = {
     "run": "bold",
@@ -32,11 +32,12 @@ STYLES = {
     "retry": "yellow",
     "way": "magenta",
     "step": "green",
-    "ask": "bold yellow",
+    "ask": "bold magenta",
+    "answer": "magenta",
     "end": "bold",
 }
 # What is said in a line though the tree shows it, too: people copy it.
-BESIDE_TREE = frozenset({"run", "ask"})
+BESIDE_TREE = frozenset({"run", "ask", "answer"})
 FINAL_ROWS = 100
 # Rows of the terminal that the region leaves free, for the line that scrolls and for the cursor.
 SPARE_ROWS = 2

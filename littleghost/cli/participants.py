@@ -54,6 +54,7 @@ class Participant:
         key: The id of its step, or its own; empty for the root.
         kind: agent, workflow, swarm or graph, where an event has said it.
         after: Which participants it follows.
+        waits: The signal it waits for.
         said: The beginning of what it said last.
         folded: Participants below it that have ended and are not kept.
         operation: Whose events it is told by at present: that of the newest attempt.
@@ -72,6 +73,7 @@ class Participant:
     turn: Turn | None = None
     calls: dict[str, Call] = field(default_factory=dict[str, Call])
     after: str = ""
+    waits: str = ""
     said: str = ""
     why: str = ""
     children: dict[str, Participant] = field(default_factory=lambda: dict[str, Participant]())

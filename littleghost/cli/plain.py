@@ -21,6 +21,7 @@ MARKS = {
     "way": ">",
     "step": "✓",
     "ask": "  ?",
+    "answer": "  ·",
     "end": "=",
 }
 

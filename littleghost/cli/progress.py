@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from littleghost.cli.conversation import arguments_text
 from littleghost.cli.escape import one_line, visible
+from littleghost.cli.live_rows import tokens
+from littleghost.cli.live_tree import BESIDE, Tree, ways
 from littleghost.cli.participants import Participant, said
-from littleghost.cli.tree import BESIDE, Tree, ways
-from littleghost.cli.tree_rows import tokens
 from littleghost.events import StreamEvent
 from littleghost.usage import Usage
 
 Mark = Literal[
-    "run", "start", "turn", "text", "call", "result", "error", "retry", "way", "step", "ask", "end"
+    "run",
+    "start",
+    "turn",
+    "text",
+    "call",
+    "result",
+    "error",
+    "retry",
+    "way",
+    "step",
+    "ask",
+    "answer",
+    "end",
 ]
 RESULT_CHARS = 300
 NAME_CHARS = 40
@@ -87,6 +100,8 @@ class Progress:
             return self._tool_stop(self.tree.find(source), agent, data, now)
         if kind == "assembly_step_stop":
             return self._step_stop(agent, data, now)
+        if kind == "approval_answered":
+            return _answered(agent, data, self.tree.find(source))
         handle = _HANDLERS.get(kind)
         return handle(agent, data, source) if handle else []
 
@@ -193,20 +208,31 @@ def _handoff_loop(above: str, data: Mapping[str, Any], source: Mapping[str, Any]
 
 
 def _requested(agent: str, data: Mapping[str, Any], source: Mapping[str, Any]) -> list[Line]:
-    del source
     use = data.get("tool_use") or {}
     call = f"{_name(use)} {arguments_text(use.get('input') or {})}"
-    asked = one_line(str(data.get("id", "")), 80)
-    return [Line(mark="ask", agent=agent, text=f"{call} waits for a person: {asked}")]
+    return [_asks(agent, source, call, f"respond RUN {_quoted(data.get('id'))} --approve")]
 
 
-def _answered(agent: str, data: Mapping[str, Any], source: Mapping[str, Any]) -> list[Line]:
-    del source
-    answer = data.get("answer") or {}
-    by = f" by {answer['by']}" if answer.get("by") else ""
-    why = f": {answer['reason']}" if answer.get("reason") else ""
-    text = one_line(f"{data.get('id', '')} {answer.get('verdict', 'answered')}{by}{why}", 300)
-    return [Line(mark="ask", agent=agent, text=text)]
+def _awaited(agent: str, data: Mapping[str, Any], source: Mapping[str, Any]) -> list[Line]:
+    name = one_line(str(data.get("name", "")), 64)
+    return [_asks(agent, source, f"signal {name}", f"signal RUN {_quoted(name)} JSON")]
+
+
+def _asks(agent: str, source: Mapping[str, Any], what: str, command: str) -> Line:
+    run_id = _quoted(str(source.get("operation_id", "")).rpartition(":")[0])
+    told = f"{what}  waiting: littleghost {command.replace('RUN', run_id, 1)}"
+    return Line(mark="ask", agent=agent, text=told)
+
+
+def _answered(agent: str, data: Mapping[str, Any], place: Participant | None) -> list[Line]:
+    asked, answer = one_line(str(data.get("id", "")), 80), data.get("answer") or {}
+    calls = place.calls.values() if place else ()
+    what = next((f"{call.name} {call.arguments}" for call in calls if call.asked == asked), asked)
+    told = str(answer.get("verdict", ""))
+    told += " with other arguments" if answer.get("edited") else ""
+    told += f" by {answer['by']}" if answer.get("by") else ""
+    told += f": {answer['reason']}" if answer.get("reason") else ""
+    return [Line(mark="answer", agent=agent, text=f"{what}  {one_line(told, RESULT_CHARS)}")]
 
 
 def _subagent(agent: str, data: Mapping[str, Any], source: Mapping[str, Any]) -> list[Line]:
@@ -235,7 +261,7 @@ _HANDLERS = {
     "assembly_join": _way,
     "assembly_handoff_loop": _handoff_loop,
     "approval_requested": _requested,
-    "approval_answered": _answered,
+    "signal_awaited": _awaited,
     "subagent": _subagent,
 }
 
@@ -253,6 +279,11 @@ def _under(above: str, data: Mapping[str, Any]) -> str:
     """Name a step of a composite."""
     name = one_line(str(data.get("participant", "")), NAME_CHARS)
     return "/".join([*above.split("/"), name][-_NAMES:]) if above else name
+
+
+def _quoted(value: object) -> str:
+    """Write a word for a shell."""
+    return shlex.quote(one_line(str(value), 200))
 
 
 def _name(use: Mapping[str, Any]) -> str:

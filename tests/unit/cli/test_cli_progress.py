@@ -138,16 +138,33 @@ def test_what_was_there_before_the_watching_has_no_times() -> None:
     assert line.seconds is None
 
 
-def test_a_person_is_told_what_to_answer() -> None:
-    use = {"id": "c1", "name": "refund", "input": {"euro": 7}}
-    source = {"agent_id": "a", "operation_id": "r:0", "assembly_path": []}
-    asked = {"id": "0-c0.0", "tool_use": use, "source": source}
-    told = {"id": "0-c0.0", "answer": {"verdict": "rejected", "reason": "no\x1b"}, "source": source}
+def test_questions_and_answers_say_how_to_answer() -> None:
+    use = {"id": "c1", "name": "refund", "input": {"eur": 7}}
+    source = {"agent_id": "payer", "operation_id": "00-r1:0.1", "parent_operation_id": "00-r1:0"}
+
+    def told(kind: str, **data: Any) -> StreamEvent:
+        return StreamEvent("1", kind, {**data, "source": source})
+
+    progress = Progress()
+    start = _agent("tool_start", {"tool_use": use}, "00-r1:0.1", "00-r1:0")
+    asked = told("approval_requested", id="0.1-c0.0", tool_use=use, timeout_s=60)
+    lines = _lines(progress, start, asked)
+    assert lines[1] == (
+        '  ? [payer] refund {"eur":7}  waiting: littleghost respond 00-r1 0.1-c0.0 --approve'
+    )
+    call = progress.tree.root.calls["c1"]
+    assert (call.state, call.asked) == ("asks", "0.1-c0.0")
+    answer = {"verdict": "rejected", "by": "ann\x1b[2J", "reason": "no"}
     assert _lines(
-        Progress(),
-        StreamEvent("1", "approval_requested", asked),
-        StreamEvent("2", "approval_answered", told),
+        progress,
+        told("approval_answered", id="0.1-c0.0", answer=answer),
+        told("approval_answered", id="0.1-c9.9", answer={"verdict": "expired"}),
+        told("signal_awaited", name="paid", timeout_s=None),
+        told("signal_awaited", name="$(rm)", timeout_s=None),
     ) == [
-        '  ? refund {"euro":7} waits for a person: 0-c0.0',
-        "  ? 0-c0.0 rejected: no\\x1b",
+        '  · [payer] refund {"eur":7}  rejected by ann\\x1b[2J: no',
+        "  · [payer] 0.1-c9.9  expired",
+        "  ? [payer] signal paid  waiting: littleghost signal 00-r1 paid JSON",
+        "  ? [payer] signal $(rm)  waiting: littleghost signal 00-r1 '$(rm)' JSON",
     ]
+    assert call.state == "running"

@@ -12,10 +12,10 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from littleghost.cli.live import LiveView
+from littleghost.cli.live_rows import fit, going_on
+from littleghost.cli.live_tree import KEPT_ENDED, Tree
 from littleghost.cli.participants import Participant
 from littleghost.cli.progress import Progress
-from littleghost.cli.tree import KEPT_ENDED, Tree
-from littleghost.cli.tree_rows import fit, going_on
 from littleghost.events import StreamEvent
 from tests.acceptance.processes import without_styles
 from tests.unit.cli.flow import Flow
@@ -104,6 +104,24 @@ def test_attempts_are_counted_and_their_text_is_withdrawn() -> None:
     assert "wrong" not in "".join(_drawn(tree, 9.0))
     tree.feed(flow.error("a", 2), 10.0)
     assert _drawn(tree)[1:] == ["└─ ✗ a  10.0 s · 2 attempts · OverloadedError"]
+
+
+def test_waits_for_people_and_signals_are_seen() -> None:
+    flow = Flow("workflow")
+    tree = _tree(flow.start("pay"), flow.agent("pay", "tool_start", {"tool_use": USE}))
+    source = flow.agent("pay", "any").data["source"]
+    asked = {"id": "0.0-c0.0", "tool_use": USE, "source": source}
+    tree.feed(StreamEvent("1", "approval_requested", asked), 2.0)
+    row = '      ? look {"order":"481"} waits for a person: 0.0-c0.0'
+    assert _drawn(tree, 3.0)[2] == row
+    answered = {"id": "0.0-c0.0", "answer": {"verdict": "approved"}, "source": source}
+    tree.feed(StreamEvent("2", "approval_answered", answered), 4.0)
+    assert _drawn(tree, 4.0)[2] == '      ⠋ look {"order":"481"} is running  3.00 s'
+    root = {**source, "operation_id": "r:0", "parent_operation_id": None, "assembly_path": []}
+    tree.feed(StreamEvent("3", "signal_awaited", {"name": "paid", "source": root}), 5.0)
+    assert _drawn(tree, 5.0)[0] == "⠋ flow  workflow · waits for the signal paid"
+    tree.feed(flow.start("ship"), 6.0)
+    assert _drawn(tree, 6.0)[0] == "⠋ flow  workflow"
 
 
 def test_composites_hold_their_own_and_stop_them() -> None:

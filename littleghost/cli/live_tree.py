@@ -58,7 +58,7 @@ class Tree:
             pass
         elif event.type in ASSEMBLY_TYPES:
             self._composite(event.type, event.data, now)
-        elif event.type in PERSON_TYPES:
+        elif event.type in PERSON_TYPES or event.type == "signal_awaited":
             self._person(event.type, event.data)
         elif event.type == "agent_stream":
             self._agent(event, now)
@@ -109,6 +109,7 @@ class Tree:
         place = self._place(data.get("source") or {})
         if place is None:
             return
+        place.waits = ""
         if place is self.root:
             self.is_composite = True
         if kind in ("assembly_fork", "assembly_join", "assembly_transition"):
@@ -150,6 +151,9 @@ class Tree:
         place = self._place(data.get("source") or {})
         asked = one_line(str(data.get("id", "")), 80)
         if place is None:
+            return
+        if kind == "signal_awaited":
+            place.waits = one_line(str(data.get("name", "")), NAME_CHARS)
             return
         if kind == "approval_requested":
             use = data.get("tool_use") or {}
@@ -194,7 +198,7 @@ class Tree:
                 self._finish(child, "stopped", now)
         if place.seconds is None and now is not None and place.began is not None:
             place.seconds = now - place.began
-        place.state, place.turn = state, None
+        place.state, place.turn, place.waits = state, None, ""
         place.ways.clear()
         for key, call in list(place.calls.items()):
             if call.state in ("running", "asks"):

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import islice
 
 from littleghost.cli.escape import visible
+from littleghost.cli.live_tree import Tree
 from littleghost.cli.output import duration
 from littleghost.cli.participants import Call, Participant
-from littleghost.cli.tree import Tree
 from littleghost.usage import Usage
 
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -169,6 +169,8 @@ def _doing(place: Participant, now: float | None) -> tuple[str, tuple[str, str]]
     turn, began, doing = place.turn, place.began, ""
     if place.state == "again":
         doing = "waits for its next attempt"
+    elif place.waits:
+        doing = f"waits for the signal {place.waits}"
     elif turn is not None:
         began = turn.began if turn.began is not None else began
         what = "writes" if turn.text else "thinks" if turn.reasoning else "waits for the model"

@@ -20,7 +20,7 @@ export QUESTION MODEL BASE_URL
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 
-demo: $(VENV)/.ready-demo ## See an agent at work (QUESTION=…, MODEL=connection:id, BASE_URL=…)
+demo: $(VENV)/.ready-demo ## See a graph of agents at work (QUESTION=…, MODEL=connection:id, BASE_URL=…)
 	@$(BIN)/littleghost demo $${MODEL:+--model "$$MODEL"} $${BASE_URL:+--base-url "$$BASE_URL"} -- "$$QUESTION"
 
 test: $(VENV)/.ready-dev ## Run all tests (PYTEST='-k name' for some)

@@ -19,9 +19,10 @@ The model is a scripted stand-in: no account, no network. For a real one set OPE
 OPENROUTER_API_KEY, or say --model connection:model-id (--base-url for a server of your own)."""
 _NEXT = """
 Where to look next
-  the agent:       {path}
+  the graph:       {path}
   ask it more:     {me} demo "What about order 502, and how do I get an invoice?"
-  your own agent:  {me} run my_module:MyAgent "…"
+  the other way:   {me} demo "How fast is shipping?"
+  your own:        {me} run my_module:MyAgent "…"
   a fleet:         export LITTLEGHOST_REDIS_URL=redis://127.0.0.1:6379/0
                    {me} worker all -A littleghost.demo.support &
                    {me} demo --fleet"""
@@ -42,7 +43,7 @@ Where to look next
 def command(
     options: Options, *, question: str, model: str | None, base_url: str | None, fleet: bool
 ) -> int:
-    """See an agent at work: model turns, tool calls, streamed text, tokens, and the answer.
+    """See a graph of agents at work: who runs, tool calls, streamed text, tokens, the answer.
 
     Needs nothing: it brings a private Redis and a worker, and a scripted model when no key is set.
     """
@@ -62,7 +63,7 @@ def command(
         if fleet:
             say("Workers:   the fleet's; they must import littleghost.demo.support")
         say()
-    run = support.SupportAgent.enqueue(
+    run = support.SupportGraph.enqueue(
         asked, actor_id="demo", context={"account_id": support.ACCOUNT, "model": chosen}
     )
     code = follow(run, options, need_worker=True)

@@ -21,7 +21,7 @@ from littleghost.errors import LittleGhostError
 
 # In the order of use; each is a module of this package with a command of the verb's name.
 VERBS = {
-    "demo": "See an agent at work: a run with tools, live, with nothing configured.",
+    "demo": "See a support graph at work, live, with nothing configured.",
     "run": "Start a run of an agent, and watch it or leave it to the workers.",
     "runs": "List the newest runs.",
     "show": "Show one run: facts, participants, what it waits for, conversation, error.",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from littleghost.cli import exits
@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     from littleghost.cli.live import LiveView
 
 
-def follow(run: Run, options: Options, *, after: int = 0, need_worker: bool) -> int:
+def follow(run: Run, options: Options, *, after: int = 0, seen: int = 0, need_worker: bool) -> int:
     """Show a run until it has ended, and give its exit code.
 
     Ctrl-C ends the watching only.
 
     Args:
         after: The id of the last event that is not wanted any more.
+        seen: The id of the last event that there was before the watching began.
         need_worker: Whether to give up when no live worker serves the run.
     """
     progress = Progress()
@@ -40,7 +41,7 @@ def follow(run: Run, options: Options, *, after: int = 0, need_worker: bool) -> 
             for event in run.events(after, need_worker=need_worker):
                 json_line(event.to_json())
         else:
-            _watch(run, progress, after, need_worker)
+            _watch(run, progress, after, seen, need_worker)
     except KeyboardInterrupt:
         return leave(run)
     status, failure = run.status, run.error
@@ -69,23 +70,23 @@ def leave(run: Run) -> int:
 
 def choose_view() -> PlainView | LiveView:
     """Give the view that suits stdout."""
-    if sys.stdout.isatty() and importlib.util.find_spec("rich") is not None:
+    is_terminal = sys.stdout.isatty() and os.environ.get("TERM", "") not in ("dumb", "unknown")
+    if is_terminal and importlib.util.find_spec("rich") is not None:
         from littleghost.cli.live import LiveView
 
         return LiveView()
     return PlainView()
 
 
-def _watch(run: Run, progress: Progress, after: int, need_worker: bool) -> None:
-    # Events carry no times: durations are the watcher's own, and only of what it saw happen.
-    has_missed = after > 0 or run.is_finished
+def _watch(run: Run, progress: Progress, after: int, seen: int, need_worker: bool) -> None:
     chosen: Any = choose_view()
     with chosen as view:
-        if hasattr(view, "watch"):
-            view.watch(progress)
+        view.watch(progress)
         for event in run.events(after, need_worker=need_worker):
-            for line in progress.feed(event, time.monotonic()):
-                view.show(replace(line, seconds=None) if has_missed else line, progress)
+            # Events carry no times: durations are the watcher's own, and only of what it saw.
+            now = time.monotonic() if int(event.id) > seen else None
+            for line in progress.feed(event, now):
+                view.show(line)
 
 
 def _summary(run: Run, progress: Progress) -> str:

@@ -18,6 +18,8 @@ MARKS = {
     "result": "  ←",
     "error": "  ✗",
     "retry": "  !",
+    "way": ">",
+    "step": "✓",
     "ask": "  ?",
     "answer": "  ·",
     "end": "=",
@@ -38,9 +40,12 @@ class PlainView:
     ) -> None:
         del kind, error, trace
 
-    def show(self, line: Line, progress: Progress) -> None:
-        """Write a line."""
+    def watch(self, progress: Progress) -> None:
+        """Do nothing: what is going on is not shown."""
         del progress
+
+    def show(self, line: Line) -> None:
+        """Write a line."""
         click.echo(plain_text(line))
 
 

@@ -24,4 +24,5 @@ def command(options: Options, *, run: str, after: int) -> int:
     Ctrl-C stops the watching and leaves the run alone.
     """
     work = options.connect()
-    return follow(find_run(work, run), options, after=after, need_worker=False)
+    found = find_run(work, run)
+    return follow(found, options, after=after, seen=found.record.events, need_worker=False)

@@ -1,4 +1,8 @@
-"""The agent of `littleghost demo`: customer support with two tools."""
+"""The graph of `littleghost demo`: customer support.
+
+triage ─┬─ billing and policies, at once ─┬─ respond
+        └─ general ───────────────────────┘
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,10 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 from littleghost.agent import Agent
+from littleghost.demo.model import RESPOND, STAND_IN, TRIAGE
 from littleghost.errors import ToolError
 from littleghost.functions import tool
+from littleghost.graph import Edge, Graph, Node, State
 from littleghost.tool import Tool
 
 ACCOUNT = "acme"
@@ -55,15 +61,88 @@ class OrderStatusTool(Tool):
         return found
 
 
-class SupportAgent(Agent):
-    """Answers customers' questions."""
+class DemoAgent(Agent, abstract=True):
+    """Has the model that the caller of the demo chose."""
 
-    system_prompt = (
-        "You are the support agent of a small shop. Look facts up with your tools, never guess, "
-        "and answer in two or three friendly sentences."
-    )
-    tools: ClassVar = [OrderStatusTool, help_center_lookup]
+    stand_in: ClassVar[str] = STAND_IN
 
     def model(self) -> str:
-        """Use the model that the caller's demo chose."""
-        return str(self.invocation.context["model"])
+        """Use it; a stand-in plays the part of this agent."""
+        chosen = str(self.invocation.context["model"])
+        return self.stand_in if chosen == STAND_IN else chosen
+
+
+class TriageAgent(DemoAgent):
+    """Sorts questions."""
+
+    stand_in = TRIAGE
+    system_prompt = (
+        "You sort customers' questions for a small shop. Answer with one word and nothing else: "
+        "billing if it is about an order, a payment, a refund or an invoice, else general."
+    )
+
+
+class BillingAgent(DemoAgent):
+    """Knows the orders."""
+
+    system_prompt = (
+        "You know the orders of a small shop. Look up the orders that the customer names with "
+        "your tool, never guess, and report what you found in a sentence or two."
+    )
+    tools: ClassVar = [OrderStatusTool]
+
+
+class PoliciesAgent(DemoAgent):
+    """Knows the rules."""
+
+    system_prompt = (
+        "You know the rules of a small shop. Look up those that the question is about with your "
+        "tool, never guess, and report what they say in a sentence or two."
+    )
+    tools: ClassVar = [help_center_lookup]
+
+
+class GeneralAgent(DemoAgent):
+    """Helps with everything else."""
+
+    system_prompt = (
+        "You answer general questions of a small shop's customers. Look facts up with your tool, "
+        "never guess, and say so if you do not know."
+    )
+    tools: ClassVar = [help_center_lookup]
+
+
+class RespondAgent(DemoAgent):
+    """Writes to the customer."""
+
+    stand_in = RESPOND
+    system_prompt = (
+        "You write to the customers of a small shop. Answer the question in two or three friendly "
+        "sentences, from what your colleagues found out and from nothing else."
+    )
+
+
+def is_billing(state: State) -> bool:
+    """Say whether triage sent the question to billing."""
+    return "billing" in str(state.result("triage").output).lower()
+
+
+class SupportGraph(Graph):
+    """Sorts a question, looks up what it needs, at once, and answers."""
+
+    # Their code sees the caller's context: the account, and the model.
+    nodes: ClassVar = {
+        "triage": Node(TriageAgent, context=True),
+        "billing": Node(BillingAgent, context=True),
+        "policies": Node(PoliciesAgent, context=True),
+        "general": Node(GeneralAgent, context=True),
+        "respond": Node(RespondAgent, context=True),
+    }
+    start = "triage"
+    edges: ClassVar = [
+        Edge("triage", ["billing", "policies"], when=is_billing),
+        Edge("triage", "general"),
+        Edge(["billing", "policies"], "respond"),
+        Edge("general", "respond"),
+    ]
+    finish = "respond"

@@ -34,7 +34,7 @@ def reply(request: ModelRequest) -> Reply:
     """Answer a request from nothing but the request."""
     question, results = _since_question(request.messages)
     if results:
-        return _spoken(" ".join(_facts(results)))
+        return spoken(" ".join(_facts(results)))
     calls = [
         Call(spec.name, arguments)
         for spec in request.tools
@@ -42,15 +42,16 @@ def reply(request: ModelRequest) -> Reply:
     ]
     if calls:
         names = " and ".join(call.name.replace("_", " ") for call in calls)
-        return _spoken(f"Let me check: {names}.", calls)
+        return spoken(f"Let me check: {names}.", calls)
     tools = ", ".join(spec.name for spec in request.tools) or "none"
-    return _spoken(
+    return spoken(
         "I am a scripted stand-in for a model and found nothing in that to call a tool with "
         f"(tools: {tools}). Ask me about an order number or a help topic."
     )
 
 
-def _spoken(text: str, calls: Sequence[Call] = ()) -> Reply:
+def spoken(text: str, calls: Sequence[Call] = ()) -> Reply:
+    """Make an answer whose words come one after another, as a model's do."""
     return Reply(
         text=text,
         tool_calls=calls,

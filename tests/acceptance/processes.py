@@ -94,6 +94,10 @@ class Terminal:
                 break
         assert condition(self.output), f"ended before: {what}\n{self.output}"
 
+    def type(self, text: str) -> None:
+        """Type something."""
+        os.write(self._main, text.encode())
+
     def interrupt(self) -> None:
         """Press Ctrl-C."""
         self.process.send_signal(signal.SIGINT)

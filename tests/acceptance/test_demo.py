@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any, ClassVar
@@ -27,6 +28,36 @@ def test_it_works_with_nothing_configured_and_says_that_it_is_scripted() -> None
     assert "embedded Redis and worker started" in done.stderr
 
 
+def test_a_pipe_gets_the_nodes_in_order_with_what_led_to_them() -> None:
+    lines = littleghost("demo").stdout.splitlines()
+    told = [line.partition("  ")[0] for line in lines if line[:1] in ("✓", ">")]
+    # Two of them ran at once.
+    told[2:4] = sorted(told[2:4])
+    assert told == [
+        "✓ [triage] done",
+        "> triage → billing + policies",
+        "✓ [billing] done",
+        "✓ [policies] done",
+        "> billing + policies → respond",
+        "✓ [respond] done",
+    ]
+    started = [line for line in lines if line.endswith("started")]
+    assert len(started) == 4
+    (answer,) = (line for line in lines if line.startswith("    [respond] "))
+    assert "Order 481" in answer
+    assert "30 days" in answer
+    assert lines.index(answer) < lines.index("= completed")
+
+
+def test_a_general_question_goes_the_other_way() -> None:
+    done = littleghost("demo", "How fast is shipping?")
+    assert done.returncode == 0, done.stderr
+    assert "> triage → general" in done.stdout
+    assert "> general → respond" in done.stdout
+    assert "[billing]" not in done.stdout
+    assert "Shipping takes 3 working days" in done.stdout
+
+
 def test_a_question_of_ones_own_is_read() -> None:
     done = littleghost("demo", "What about order 777 and my invoices?")
     assert done.returncode == 0, done.stderr
@@ -48,15 +79,49 @@ def test_json_is_the_events() -> None:
     assert all(set(event) == {"id", "type", "data"} for event in events)
 
 
-def test_on_a_terminal_text_appears_while_it_streams() -> None:
+def test_on_a_terminal_the_tree_is_seen_while_it_grows() -> None:
     terminal = Terminal([*CLI, "demo"], environment())
     try:
-        terminal.read_until(lambda text: "turn 2 writes" in text, "the second turn streams")
-        assert "= completed" not in terminal.output
+        for sight in ("triage", "billing", "respond  turn 1 writes"):
+            seen = _sees(sight)
+            terminal.read_until(seen, sight)
+            assert "= completed" not in terminal.output
         assert terminal.end() == 0
     finally:
         terminal.close()
-    assert "= completed" in without_styles(terminal.output)
+    # What remains: the whole tree, standing still, the answer and the totals.
+    rows = without_styles(terminal.output).replace("\r", "").split("\n")
+    root = max(index for index, row in enumerate(rows) if row.startswith("✓ support  graph · "))
+    tree = rows[root : root + 7]
+    assert [row[:12].rstrip() for row in tree] == [
+        "✓ support  g",
+        "├─ ✓ triage",
+        *[tree[2][:12].rstrip()],
+        "│     → " + tree[3][8:12],
+        *[tree[4][:12].rstrip()],
+        "│     → " + tree[5][8:12],
+        "└─ ✓ respond",
+    ]
+    assert {tree[2].split()[2], tree[4].split()[2]} == {"billing", "policies"}
+    assert "after billing + policies" in tree[6]
+    after = "\n".join(rows[root + 7 :])
+    assert "Thank you for asking! Order 481" in after
+    assert "= completed" in after
+    assert "6 turns, 2 tool calls" in after
+
+
+def _sees(sight: str) -> Callable[[str], bool]:
+    return lambda text: sight in without_styles(text)
+
+
+def test_a_terminal_that_can_do_nothing_gets_lines() -> None:
+    terminal = Terminal(["env", "TERM=dumb", *CLI, "demo"], environment())
+    try:
+        assert terminal.end() == 0
+    finally:
+        terminal.close()
+    assert "✓ [respond] done" in terminal.output
+    assert "\x1b" not in terminal.output
 
 
 def test_a_base_url_needs_a_model() -> None:
@@ -66,16 +131,14 @@ def test_a_base_url_needs_a_model() -> None:
 
 
 class _Model(BaseHTTPRequestHandler):
-    """A model server that says one word."""
+    """A model server that says one word, the one that leads to billing."""
 
     asked: ClassVar[list[dict[str, Any]]] = []
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
         self.asked.append({"path": self.path, **json.loads(body)})
-        delta = {
-            "choices": [{"index": 0, "delta": {"content": "Certainly."}, "finish_reason": None}]
-        }
+        delta = {"choices": [{"index": 0, "delta": {"content": "billing"}, "finish_reason": None}]}
         end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
         lines = "".join(f"data: {json.dumps(event)}\n\n" for event in (delta, end))
         self.send_response(200)
@@ -100,14 +163,12 @@ def test_a_real_model_is_asked_where_it_is() -> None:
         server.server_close()
         thread.join()
     assert done.returncode == 0, done.stderr
-    assert "Certainly." in done.stdout
+    assert "[respond] billing" in done.stdout
     assert "scripted" not in done.stdout
     asked = _Model.asked[0]
     assert (asked["path"], asked["model"]) == ("/v1/chat/completions", "tiny-1")
-    assert {tool["function"]["name"] for tool in asked["tools"]} == {
-        "order_status",
-        "help_center_lookup",
-    }
+    offered = [tool["function"]["name"] for body in _Model.asked for tool in body.get("tools", ())]
+    assert sorted(offered) == ["help_center_lookup", "order_status"]
 
 
 def test_ctrl_c_ends_it_at_once() -> None:

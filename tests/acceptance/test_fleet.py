@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.conftest import Place, printed_command, run_printed
-from tests.acceptance.processes import ROOT, littleghost, started
+from tests.acceptance.conftest import Place, newest_run, printed_command, run_printed
+from tests.acceptance.processes import CLI, ROOT, Terminal, littleghost, started, without_styles
 
 pytestmark = pytest.mark.worker
 
@@ -58,10 +58,24 @@ def test_the_demo_can_run_on_a_fleet(place: Place, tmp_path: Path) -> None:
     with started(command, log, env=env):
         place.wait_for_workers(1, log)
         done = littleghost("demo", "--fleet", env=place.env)
+        run_id = newest_run(place.client)
+        again = littleghost("tail", run_id, "--after", "20", env=place.env)
+        terminal = Terminal([*CLI, "tail", run_id, "--after", "20"], place.env)
+        try:
+            assert terminal.end() == 0
+        finally:
+            terminal.close()
     assert done.returncode == 0, done.stderr
     assert "Order 481" in done.stdout
     assert "embedded" not in done.stderr
     assert "littleghost show" in done.stdout
+    # From the middle, and afterwards: everybody is in place, and nobody's time is made up.
+    assert "> billing + policies → respond" in again.stdout
+    assert "[triage] done" not in again.stdout
+    assert " s)" not in again.stdout
+    rows = without_styles(terminal.output).splitlines()
+    assert "✓ support  graph" in rows
+    assert [row for row in rows if row.startswith("└─ ✓ respond  106 in, 40 out · after billing")]
 
 
 def test_health_probes_say_what_is_wrong(place: Place, tmp_path: Path) -> None:

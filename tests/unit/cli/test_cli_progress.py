@@ -7,6 +7,7 @@ from typing import Any
 from littleghost.cli.plain import plain_text
 from littleghost.cli.progress import Progress
 from littleghost.events import StreamEvent
+from tests.unit.cli.flow import Flow
 
 
 def _agent(
@@ -65,7 +66,9 @@ def test_text_of_a_failed_attempt_is_withdrawn() -> None:
         _agent("model_retry", {"attempt": 1, "delay": 2.0, "error_class": "OverloadedError"}),
     )
     assert lines == ["  ! attempt failed (OverloadedError); again in 2 s"]
-    assert progress.turns["0"].text == ""
+    turn = progress.tree.root.turn
+    assert turn is not None
+    assert turn.text == ""
 
 
 def test_agents_of_one_run_do_not_mix() -> None:
@@ -77,12 +80,12 @@ def test_agents_of_one_run_do_not_mix() -> None:
         _agent("text_delta", {"text": "root"}),
         _agent("text_delta", {"text": "child"}, "1", "0"),
     )
-    assert [turn.text for turn in progress.turns.values()] == ["root", "child"]
+    (child,) = progress.tree.root.children.values()
+    assert [place.turn.text for place in (progress.tree.root, child)] == ["root", "child"]
     lines = _lines(progress, _agent("model_stop", _said("child"), "1", "0"))
-    assert lines == ["+ [agent1] turn 1  7 in, 5 out", "    [agent1] child"] or lines[1:] == [
-        "    [agent1] child"
-    ]
-    assert list(progress.turns) == ["0"]
+    assert lines == ["+ [agent1] turn 1  7 in, 5 out  (-1.00 s)", "    [agent1] child"]
+    assert progress.tree.root.turn is not None
+    assert child.turn is None
 
 
 def test_a_failed_run_says_why_safely() -> None:
@@ -93,6 +96,46 @@ def test_a_failed_run_says_why_safely() -> None:
 
 def test_unknown_events_are_passed_over() -> None:
     assert _lines(Progress(), _agent("from_the_future", {}), StreamEvent("1", "other", {})) == []
+
+
+def test_a_composite_is_told_by_the_places_of_its_participants() -> None:
+    flow = Flow("graph")
+    lines = _lines(
+        Progress(),
+        flow.start("sort"),
+        flow.stop("sort", input=7, output=2),
+        flow.fork("sort", "left", "right"),
+        flow.start("left"),
+        flow.error("left", again=True),
+        flow.retry("left", 1.5),
+        flow.start("left"),
+        flow.agent("left", "model_start", {"turn": 0}),
+        flow.agent("left", "model_stop", _said("the answer")),
+        flow.join(["left", "right"], "end"),
+        StreamEvent("9", "run_stop", {"outcome": "completed", "response": "42"}),
+    )
+    assert lines == [
+        "+ [sort] started",
+        "✓ [sort] done  7 in, 2 out  (1.00 s)",
+        "> sort → left + right",
+        "+ [left] started",
+        "  ✗ [left] attempt 1 failed (OverloadedError)",
+        "  ! [left] again in 1.5 s",
+        "+ [left] started",
+        "+ [left] turn 1  7 in, 5 out  (1.00 s)",
+        "    [left] the answer",
+        "> left + right → end",
+        # What the run answers was said by nobody.
+        "    42",
+        "= completed",
+    ]
+
+
+def test_what_was_there_before_the_watching_has_no_times() -> None:
+    progress, flow = Progress(), Flow("workflow")
+    progress.feed(flow.start("a"), None)
+    (line,) = progress.feed(flow.stop("a"), 5.0)
+    assert line.seconds is None
 
 
 def test_questions_and_answers_say_how_to_answer() -> None:
@@ -109,17 +152,19 @@ def test_questions_and_answers_say_how_to_answer() -> None:
     assert lines[1] == (
         '  ? [payer] refund {"eur":7}  waiting: littleghost respond 00-r1 0.1-c0.0 --approve'
     )
-    assert [call.asked for call in progress.calls.values()] == ["0.1-c0.0"]
+    call = progress.tree.root.calls["c1"]
+    assert (call.state, call.asked) == ("asks", "0.1-c0.0")
     answer = {"verdict": "rejected", "by": "ann\x1b[2J", "reason": "no"}
     assert _lines(
         progress,
         told("approval_answered", id="0.1-c0.0", answer=answer),
         told("approval_answered", id="0.1-c9.9", answer={"verdict": "expired"}),
         told("signal_awaited", name="paid", timeout_s=None),
+        told("signal_awaited", name="$(rm)", timeout_s=None),
     ) == [
         '  · [payer] refund {"eur":7}  rejected by ann\\x1b[2J: no',
         "  · [payer] 0.1-c9.9  expired",
         "  ? [payer] signal paid  waiting: littleghost signal 00-r1 paid JSON",
+        "  ? [payer] signal $(rm)  waiting: littleghost signal 00-r1 '$(rm)' JSON",
     ]
-    assert progress.asked == {}
-    assert [call.asked for call in progress.calls.values()] == [""]
+    assert call.state == "running"

@@ -7,7 +7,7 @@
 --   park (the participant the task waits for, '' when somebody else records its result), w (wake the
 --   coordinator, ms from now), sg (the signal the coordinator waits for), b posts (participant, record),
 --   an results of waiting calls (task, record), n working state of others (participant, key, value),
---   ks conversations to keep (key, facts, records), kd to forget,
+--   ks conversations to keep (key, facts, records, in the run), kd to forget (key, in the run),
 --   done (complete the participant), f (fail it: outcome, error), say (what a composite's session gets), next
 --   (queues served here), cut (turns whose live text stays), up (how many entries of the parent's
 --   list the caller has), def definitions (field, payload index).
@@ -97,8 +97,8 @@ for _, b in ipairs(plan.b or {}) do
   wake(run, b[1] .. '-a')
 end
 for _, n in ipairs(plan.n or {}) do call('HSET', participant_of(run, n[1]).s, n[2], ARGV[n[3]]) end
-for _, k in ipairs(plan.ks or {}) do keep_talk(run, k[1], ARGV[k[2]], k[3]) end
-for _, key in ipairs(plan.kd or {}) do forget_talk(run, key) end
+for _, k in ipairs(plan.ks or {}) do keep_talk(run, k[1], ARGV[k[2]], k[3], k[4]) end
+for _, k in ipairs(plan.kd or {}) do forget_talk(run, k[1], k[2]) end
 for _, a in ipairs(plan.an or {}) do answer_call(run, a[1], ARGV[a[2]]) end
 if task.j and not plan.again and not plan.park then arrive(run, task.j, tid, task.fr) end
 if plan.done then
@@ -109,18 +109,20 @@ if plan.done then
     -- An agent's subagents end with it.
     local helpers = task.p .. '.9999'
     if part.k == 'agent' and call('HEXISTS', run.key, 'p:' .. helpers) == 1 then
-      cancel_participants(run, { helpers })
+      for _, pid in ipairs(cancel_participants(run, { helpers })) do pass_up(run, pid, task.p) end
     end
     settle(run, task.p, part, ARGV[plan.done], false)
   end
 elseif plan.f then
-  if task.p == '0' then
+  -- Without the coordinator of its subagents, an agent's calls would never be answered.
+  local pid = part.k == 'subagents' and part.up or task.p
+  if pid == '0' then
     finish(run, plan.f[1], ARGV[plan.f[2]])
   else
-    cancel_participants(run, { task.p })
-    call('HDEL', run.key, 'z:' .. task.p)
-    call('HDEL', run.key .. ':b', task.p)
-    settle(run, task.p, part, ARGV[plan.f[2]], true)
+    cancel_participants(run, { pid })
+    call('HDEL', run.key, 'z:' .. pid)
+    call('HDEL', run.key .. ':b', pid)
+    settle(run, pid, participant_of(run, pid), ARGV[plan.f[2]], true)
   end
 end
 

@@ -123,18 +123,18 @@ local function cancel_participants(run, pids)
   return open
 end
 
--- Subagents' conversations are kept with the session, or with a run that has none: facts in a hash by key, a
--- list of messages each.
-local function talks_of(run) return (get(run, 'session') or run.key) .. ':k' end
+-- Subagents' conversations are kept with the session, or with the run when it has none or they are no
+-- longer needed than that: facts in a hash by key, a list of messages each.
+local function talks_of(run, in_run) return (not in_run and get(run, 'session') or run.key) .. ':k' end
 
-local function keep_talk(run, key, facts, records)
-  local talks = talks_of(run)
+local function keep_talk(run, key, facts, records, in_run)
+  local talks = talks_of(run, in_run)
   call('HSET', talks, key, facts)
   for _, i in ipairs(records) do call('RPUSH', talks .. ':' .. key, ARGV[i]) end
 end
 
-local function forget_talk(run, key)
-  local talks = talks_of(run)
+local function forget_talk(run, key, in_run)
+  local talks = talks_of(run, in_run)
   call('HDEL', talks, key)
   call('DEL', talks .. ':' .. key)
 end
@@ -149,17 +149,17 @@ local function start_participant(run, p)
   p.s = p.s or (run.key .. ':s:' .. p.id)
   p.b = NOW
   if p.kept then
-    for _, record in ipairs(call('LRANGE', talks_of(run) .. ':' .. p.kept, 0, -1)) do
+    for _, record in ipairs(call('LRANGE', talks_of(run, p.inr) .. ':' .. p.kept, 0, -1)) do
       call('RPUSH', p.m, record)
     end
   end
   if p.k == 'subagents' then
-    local talks = call('HGETALL', talks_of(run))
+    local talks = call('HGETALL', talks_of(run, p.inr))
     for i = 1, #talks, 2 do call('HSET', p.s, 'kept/' .. talks[i], talks[i + 1]) end
   end
   furnish(run, p)
   local state = ARGV[p.st]
-  p.st, p.once, p.of, p.kept = nil, nil, nil, nil
+  p.st, p.once, p.of, p.kept, p.inr = nil, nil, nil, nil, nil
   call('HSET', run.key, 'p:' .. p.id, cjson.encode(p), 'x:' .. p.id, state)
   -- From now on it is the one to answer; what another one said before is no part of that.
   if p.fin then call('HSET', run.key, 'fin', p.id, 'text', '') end

@@ -246,7 +246,8 @@ def test_messages_to_one_identity_are_taken_one_after_the_other() -> None:
 def test_two_subagents_work_at_once() -> None:
     play = Play()
     play.spawn("a")
-    assert play.spawn("b") and len(play.started) == 1
+    assert play.spawn("b")
+    assert len(play.started) == 1
     assert play.state["n"] == 2
 
 
@@ -648,7 +649,8 @@ def test_what_is_not_to_persist_is_not_kept() -> None:
     play = Play()
     play.spawn(persist=False)
     [spec] = play.started
-    assert spec.grants is not None and spec.grants["scope"] != "0"
+    assert spec.grants is not None
+    assert spec.grants["scope"] != "0"
     assert play.ends(0).of(c.Keep) == []
 
 

@@ -90,7 +90,7 @@ local function cancel_participants(run, pids)
       local task = cjson.decode(fields[i + 1])
       if is_below(task.p) then
         if task.s == 'leased' then
-          tell(run, name, task, 'cancel')
+          tell(run, name, task, 'stale')
           unlease(run, name, task)
         end
         call('ZREM', P .. 'ready', ref(run, name))

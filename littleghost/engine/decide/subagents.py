@@ -176,7 +176,9 @@ class _Deciding(Turns):
     def wait(self, place: int, request: Mapping[str, Any]) -> None:
         names: Sequence[str] | None = request.get("subagent_ids")
         if names is None:
-            names = [item.id for item in self._ids.values() if item.kind and item.first is not None]
+            # Sorted, since calls of one answer come in any order.
+            used = (item for item in self._ids.values() if item.kind and item.first is not None)
+            names = sorted(item.id for item in used)
         elif len(set(names)) != len(names):
             return self._error(request, "A subagent is named twice.")
         for name in names:

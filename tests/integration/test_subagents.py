@@ -783,3 +783,31 @@ def test_an_agent_whose_turns_are_used_up_fails_with_all_of_them() -> None:
     run = boss.ask("go")
     assert (run.outcome, diver.is_cut.wait(5)) == ("failed", True)
     assert terminals(run) == ["run_error"]
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_coordinator_that_cannot_go_on_fails_its_agent_and_hangs_nothing(inside: bool) -> None:
+    gate = Gate()
+    diver = make_agent(lambda request: gate.enter() or "late")
+    boss = captain([calls(spawn("a")), "end"], diver)
+
+    class CarefulWorkflow(Workflow):
+        def perform(self) -> Any:
+            try:
+                return self.invoke(boss).output
+            except Exception as error:
+                return f"caught {type(error).__name__}"
+
+    run = (CarefulWorkflow if inside else boss).enqueue("go")
+    gate.wait_for(1)
+    client, (key, _) = runtime().client, runtime().journal.place(run.id)
+    coordinator = "0.0.9999" if inside else "0.9999"
+    client.hset(f"{key}:b", coordinator, json.dumps([json.dumps({"q": {"do": "dance"}})]))
+    gate.open()
+    run.wait(WAIT_S)
+    if inside:
+        assert run.response.startswith("caught"), run.error
+    else:
+        assert run.is_failed
+    assert len(terminals(run)) == 1
+    assert not run.record.tasks

@@ -194,14 +194,24 @@ def restored(working: Mapping[str, Any], parent_path: str, scope: str) -> dict[s
     return {item.id: item for item in sorted(found, key=lambda item: item.updated)}
 
 
-def below(working: Mapping[str, Any], path: str, scope: str) -> list[str]:
-    """Give the keys of what is kept of an identity and of those below it."""
-    return [
-        key.removeprefix(KEPT)
+def below(working: Mapping[str, Any], path: str, scope: str) -> dict[str, str]:
+    """Give what is kept of an identity and of those below it: keys by path."""
+    return {
+        str(value["id"]): key.removeprefix(KEPT)
         for key, value in working.items()
         if key.startswith(KEPT) and isinstance(value, Mapping) and value.get("scope") == scope
         and f"{value.get('id', '')}/".startswith(f"{path}/")
-    ]  # fmt: skip
+    }  # fmt: skip
+
+
+def orphans(working: Mapping[str, Any], path: str, scope: str) -> dict[str, str]:
+    """Give what is kept below identities of an agent of which nothing was kept: keys by path."""
+    known, found = below(working, path, scope), dict[str, str]()
+    for name in sorted(known):
+        above = name.rpartition("/")[0]
+        if name != path and above != path and (above not in known or above in found):
+            found[name] = known[name]
+    return found
 
 
 def failed(error: str, **more: Any) -> dict[str, Any]:

@@ -400,8 +400,16 @@ class Holding:
 
         self.agent = make_agent(dive, hold)
 
-    def ask(self, boss: type[Any]) -> Run:
-        run = boss.enqueue("go")
+    def _lead(self, request: ModelRequest) -> Reply | str:
+        turn = sum(message.role == "assistant" for message in request.messages)
+        if turn == 1:
+            self.gate.wait_for(1)
+        plan = [calls(spawn("a", mode="async")), calls(interject("a", "faster!")), calls(WAIT)]
+        return [*plan, "end"][turn]
+
+    def ask(self) -> Run:
+        """Have a captain speak to it while its tool works."""
+        run = captain(self._lead, self.agent).enqueue("go")
         self.gate.wait_for(1)
         client, key = runtime().client, runtime().journal.place(run.id)[0] + ":b"
         until(lambda: client.hexists(key, "0.9999.0"), "a message for the diver")
@@ -409,13 +417,9 @@ class Holding:
         return run.wait(WAIT_S)
 
 
-def speaking() -> list[Any]:
-    return [calls(spawn("a", mode="async")), calls(interject("a", "faster!")), calls(WAIT), "end"]
-
-
 def test_what_is_said_to_a_working_subagent_is_answered_with_its_text() -> None:
     diver = Holding(lambda request: "I hurry.")
-    run = diver.ask(captain(speaking_script, diver.agent))
+    run = diver.ask()
     _, answer, waited = told(run)
     answer.pop("progress", None)
     assert answer == {
@@ -430,10 +434,6 @@ def test_what_is_said_to_a_working_subagent_is_answered_with_its_text() -> None:
     assert conversation(diver.agent)[-1] == ("user", FRAME + "faster!")
 
 
-def speaking_script(request: ModelRequest) -> Reply | str:
-    return speaking()[sum(message.role == "assistant" for message in request.messages)]
-
-
 def test_a_subagent_may_answer_and_go_on() -> None:
     def dive(request: ModelRequest) -> Reply | str:
         if request.messages[-1].role == "user":
@@ -441,7 +441,7 @@ def test_a_subagent_may_answer_and_go_on() -> None:
         return "Done."
 
     diver = Holding(dive)
-    _, answer, waited = told(diver.ask(captain(speaking_script, diver.agent)))
+    _, answer, waited = told(diver.ask())
     assert (answer["response"], answer["response_disposition"], answer["status"]) == (
         "One moment.",
         "text_with_tool_calls",
@@ -455,7 +455,7 @@ def test_one_that_ends_before_it_answers_is_an_error_and_no_hang() -> None:
         raise InvalidRequestError("no")
 
     diver = Holding(dive)
-    run = diver.ask(captain(speaking_script, diver.agent))
+    run = diver.ask()
     _, (status, text), _ = results(run)
     assert (status, text) == ("error", f"{path('a')} ended before it could answer.")
     assert run.response == "end"
@@ -469,11 +469,11 @@ class Endless:
 
     def __init__(self) -> None:
         self.is_cut = threading.Event()
-        self.agent = make_agent(self._dive)
+        self.agent = make_agent(lambda request: self.endless())
         self.agent.brain.stream = self._watched(self.agent.brain.stream)
 
     @staticmethod
-    def _dive(request: ModelRequest) -> Reply:
+    def endless() -> Reply:
         return Reply(text="deeper " * 2_000, chunk_chars=7, chunk_delay_s=0.02)
 
     def _watched(self, stream: Any) -> Any:
@@ -637,6 +637,37 @@ def test_the_newest_are_kept() -> None:
                  and any(path("c") in fact for fact in client.hvals(key))}  # fmt: skip
     assert len(list(client.scan_iter(f"{session}:*"))) == 2
     assert all(client.ttl(key) > 0 for key in client.scan_iter(f"{session}*"))
+
+
+def is_kept(name: str) -> bool:
+    """Say whether a session keeps a conversation of a subagent of that path."""
+    client = runtime().client
+    facts = [fact for key in client.scan_iter("lg:{*:s:*:k") for fact in client.hvals(key)]
+    return any(f'"{name}"' in fact for fact in facts)
+
+
+def test_nothing_stays_below_a_subagent_that_was_cancelled() -> None:
+    def middle(request: ModelRequest) -> Reply:
+        is_asked = request.messages[-1].role == "user"
+        return calls(spawn("deep", "x")) if is_asked else Endless.endless()
+
+    gate = Gate()
+
+    @tool(idempotent=True)
+    def hold() -> str:
+        """Wait."""
+        gate.enter()
+        return "0"
+
+    plan: list[Any] = [calls(spawn("a", mode="async")), calls("hold"), "end"]
+    boss = captain(plan, captain(middle, echo()), tools=[hold])
+    run = boss.enqueue("go", session_id="s-sub-orphan")
+    until(lambda: is_kept(path("a", "deep")), "the deep one's conversation")
+    gate.open()
+    run.wait(WAIT_S)
+    plan[:] = [calls(("list_subagents", {})), "end"]
+    assert last(boss.ask("go", session_id="s-sub-orphan"))["subagents"] == []
+    assert not is_kept(path("a", "deep"))
 
 
 def test_a_kind_that_is_declared_no_more_is_an_answer() -> None:

@@ -8,7 +8,7 @@ appends anything itself, so a place in the list stays what it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from littleghost.engine.commands import ChangeState, Command, Forget, Keep, Post, SetState, Wake
@@ -28,6 +28,7 @@ from littleghost.engine.subagent_state import (
     failed,
     full,
     invalid,
+    orphans,
     page,
 )
 from littleghost.engine.subagent_turns import Turns
@@ -45,6 +46,9 @@ class _Deciding(Turns):
     def decide(self) -> list[Command]:
         """Take in what is new, start what may start, and answer who waited."""
         records = self._lease.records
+        if not self._lease.state:
+            # Such as those of a subagent whose first turn failed or was cancelled.
+            self._forget(orphans(self._working, self._path, self._scope).values())
         new = range(self._state["read"], len(records))
         # A turn that ends with its reply leaves both at once, its end first.
         for place in new:
@@ -252,10 +256,13 @@ class _Deciding(Turns):
         old = sorted((i for i in kept if i.first is None), key=lambda item: item.updated)
         for item in old[: max(0, len(kept) - self._limits.identities)]:
             del self._ids[item.id]
-            for key in below(self._working, item.id, self._scope):
-                gone = {"op": "delete", "key": KEPT + key}
-                forget = Forget(key, in_run=self._scope != DURABLE)
-                self._commands += [forget, ChangeState([gone])]
+            self._forget(below(self._working, item.id, self._scope).values())
+
+    def _forget(self, keys: Iterable[str]) -> None:
+        for key in keys:
+            gone = {"op": "delete", "key": KEPT + key}
+            forget = Forget(key, in_run=self._scope != DURABLE)
+            self._commands += [forget, ChangeState([gone])]
 
     def _replied(self, record: Mapping[str, Any]) -> None:
         ask = self._state["asks"].pop(record["reply"], None)

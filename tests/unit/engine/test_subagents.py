@@ -730,6 +730,24 @@ def test_the_newest_are_kept_and_the_oldest_forgotten_with_all_below_them() -> N
     assert len(play.list()["subagents"]) == 2
 
 
+def test_what_is_below_a_subagent_that_was_not_kept_is_forgotten_at_first() -> None:
+    play = Play()
+    name, facts = of_earlier_run("tides")
+    deep = path("gone") + "/deep"
+    play.working = {
+        name: facts,
+        "kept/1": {**facts, "id": f"{path('tides')}/deep"},
+        "kept/2": {**facts, "id": deep},
+        "kept/3": {**facts, "id": f"{deep}/deeper"},
+        "kept/4": {**facts, "id": deep, "scope": "0.1"},
+    }
+    play.list()
+    assert {item.key for item in play.of(c.Forget)} == {"2", "3"}
+    assert set(play.working) == {name, "kept/1", "kept/4"}
+    play.list()
+    assert play.of(c.Forget) == []
+
+
 # Tools whose context is preserved.
 
 

@@ -43,7 +43,7 @@ class Answers:
             "read": 0, "n": 0, "turns": 0, "ids": {}, "waits": [], "asks": {}, "talks": {},
         }  # fmt: skip
         self._ids = restored(self._working, self._path, self._scope)
-        self._ids |= {name: Identity(**item) for name, item in self._state["ids"].items()}
+        self._ids |= {name: Identity.from_json(item) for name, item in self._state["ids"].items()}
         self._children = children_of(lease)
         self._commands: list[Command] = []
         self._async: list[tuple[Identity, Mapping[str, Any]]] = []

@@ -117,8 +117,13 @@ class Identity:
     resumed: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """Give the JSON form."""
-        return asdict(self)
+        """Give the JSON form; the journal tells by it of what is cancelled."""
+        return {**asdict(self), "key": self.digest}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Identity:
+        """Read the JSON form."""
+        return cls(**{name: value for name, value in data.items() if name != "key"})
 
     @property
     def is_over(self) -> bool:

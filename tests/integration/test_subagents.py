@@ -491,6 +491,9 @@ def test_an_agent_that_finishes_ends_those_that_still_work() -> None:
     run = captain([calls(spawn("a", mode="async")), "I do not wait."], diver.agent).ask("go")
     assert run.response == "I do not wait."
     assert diver.is_cut.wait(5), "the model call went on"
+    told_last = happenings(run)[-1]
+    assert (told_last["event"], told_last["status"]) == ("cancelled", "cancelled")
+    assert told_last["conversation_id"] == happenings(run)[0]["conversation_id"]
     before = run.record.events
     assert run.refresh().record.events == before, "nothing is told after the end"
     assert terminals(run) == ["run_stop"]
@@ -514,6 +517,7 @@ def test_a_workflows_agent_that_finishes_ends_its_own() -> None:
     assert diver.is_cut.wait(5)
     assert run.refresh().record.ends["0.0.9999.0"][2] == "cancelled"
     gate.open()
+    assert happenings(run)[-1]["event"] == "cancelled"
     assert run.wait(WAIT_S).response == "quick", run.error
 
 

@@ -101,16 +101,12 @@ for _, k in ipairs(plan.ks or {}) do keep_talk(run, k[1], ARGV[k[2]], k[3], k[4]
 for _, k in ipairs(plan.kd or {}) do forget_talk(run, k[1], k[2]) end
 for _, a in ipairs(plan.an or {}) do answer_call(run, a[1], ARGV[a[2]]) end
 if task.j and not plan.again and not plan.park then arrive(run, task.j, tid, task.fr) end
+if ends and part.k == 'agent' then end_subagents(run, task.p) end
 if plan.done then
   if task.p == '0' then
     call('HSET', run.key, 'result', ARGV[plan.done])
     finish(run, 'completed', nil, plan.say and ARGV[plan.say])
   else
-    -- An agent's subagents end with it.
-    local helpers = task.p .. '.9999'
-    if part.k == 'agent' and call('HEXISTS', run.key, 'p:' .. helpers) == 1 then
-      for _, pid in ipairs(cancel_participants(run, { helpers })) do pass_up(run, pid, task.p) end
-    end
     settle(run, task.p, part, ARGV[plan.done], false)
   end
 elseif plan.f then

@@ -861,5 +861,5 @@ def test_a_child_that_is_unknown_or_told_twice_changes_nothing() -> None:
 
 def test_an_identity_survives_as_json() -> None:
     item = Identity(id=path("a"), kind="k", assembly="x", queue=[1, 2], status="queued")
-    assert Identity(**json.loads(json.dumps(item.to_json()))) == item
+    assert Identity.from_json(json.loads(json.dumps(item.to_json()))) == item
     assert replace(item, scope="0.1").digest != item.digest

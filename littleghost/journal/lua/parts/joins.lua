@@ -123,6 +123,26 @@ local function cancel_participants(run, pids)
   return open
 end
 
+-- An agent ends, and what its subagents still do ends with it.
+local function end_subagents(run, agent)
+  local pid = agent .. '.9999'
+  local state = get(run, 'x:' .. pid)
+  if not state or get(run, 'z:' .. pid) then return end
+  local names, ids = {}, cjson.decode(state).ids or {}
+  for name, item in pairs(ids) do
+    local works = item.status == 'running' or item.status == 'queued'
+    if works and item.kind ~= '' then names[#names + 1] = name end
+  end
+  table.sort(names)
+  for _, name in ipairs(names) do
+    local item = ids[name]
+    event(run, cjson.encode({ type = 'subagent', p = pid, d = { event = 'cancelled', subagent_id = name,
+      kind = item.kind, conversation_id = item.key, resumed = item.resumed, status = 'cancelled',
+      turn = item.turns } }))
+  end
+  for _, below in ipairs(cancel_participants(run, { pid })) do pass_up(run, below, agent) end
+end
+
 -- Subagents' conversations are kept with the session, or with the run when it has none or they are no
 -- longer needed than that: facts in a hash by key, a list of messages each.
 local function talks_of(run, in_run) return (not in_run and get(run, 'session') or run.key) .. ':k' end

@@ -70,6 +70,12 @@ def read_subagents(declared: object, owner: str) -> dict[str, Subagent]:
         if not (isinstance(agent, type) and getattr(agent, "kind", None) == "agent"):
             problems.append(f"{agent!r} is no agent class")
             continue
+        if getattr(agent, "_abstract", False):
+            problems.append(f"{agent.__qualname__} is abstract; use a subclass of it")
+            continue
+        if not isinstance(given.description, str):
+            problems.append(f"the description of {agent.__qualname__} is no text")
+            continue
         kind: object = given.kind or agent.id()
         if not isinstance(kind, str) or not NAME_PATTERN.fullmatch(kind):
             problems.append(f"kind {kind!r} must be 1 to 64 of the characters a-z A-Z 0-9 _ -")

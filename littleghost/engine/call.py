@@ -122,7 +122,7 @@ class Call:
         content = with_note(content, self._lease.answer, self._use)
         return [
             *decide.call_done(self._lease.task_id, self._use, content, status, operations),
-            *told_by_call(self._lease, self._use, "tool_finished"),
+            *told_by_call(self._lease.header, self._use.id, self._use.name, "tool_finished"),
         ]
 
 

@@ -70,6 +70,7 @@ class ParticipantSpec:
         grants: What its composite lets it do beyond its own declaration.
         continues: An earlier participant whose list and working state it goes on with.
         kept: Under what the conversation is kept that its list begins with; see `Keep`.
+        in_run: Whether the conversations that it knows of are the run's, and not the session's.
         once: Whether it is left alone when there is a participant of this id.
         final: Whether its answer would be the run's.
     """
@@ -90,6 +91,7 @@ class ParticipantSpec:
     grants: Mapping[str, Any] | None = None
     continues: str | None = None
     kept: str | None = None
+    in_run: bool = False
     once: bool = False
     final: bool = False
 
@@ -275,18 +277,21 @@ class Keep:
         facts: What is known of it; coordinators that begin later find it in their working state
             under `kept/<key>`.
         records: Messages to add to it.
+        in_run: Whether it is kept in the run, though that has a session.
     """
 
     key: str
     facts: Mapping[str, Any]
     records: tuple[str, ...]
+    in_run: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Forget:
-    """Forget a conversation that was kept."""
+    """Forget a conversation that was kept; see `Keep`."""
 
     key: str
+    in_run: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from littleghost.engine.commands import (
 )
 from littleghost.engine.opening import advance_id
 from littleghost.engine.ports import Collaborators, Lease
-from littleghost.engine.subagent_state import PROGRESS
+from littleghost.engine.subagent_state import DURABLE, PROGRESS, scope_of
 from littleghost.engine.view import CONTEXT_STATE, state_of
 from littleghost.json_values import dumps
 from littleghost.messages import ToolUse
@@ -56,6 +56,7 @@ def request(
         settings=lease.header.get("set"),
         path=tuple(lease.header.get("path", ())),
         grants=lease.header.get("gr"),
+        in_run=scope_of({"gr": lease.header.get("gr"), "up": lease.participant}) != DURABLE,
         once=True,
     )
     task = TaskSpec(
@@ -75,44 +76,56 @@ def request(
 
 def control_fields(verb: str, given: Mapping[str, Any], kinds: Mapping[str, Any]) -> dict[str, Any]:
     """Give what a control tool's input asks for, in the coordinator's terms."""
+    declared = {
+        kind: {"assembly": name_of(item.agent), "persist": item.persist}
+        for kind, item in kinds.items()
+    }
+    if verb == "send":
+        # The subagent may be of an earlier run, which had other kinds.
+        return {**given, "kinds": declared}
     if verb != "spawn":
         return dict(given)
-    chosen = kinds[given["kind"]]
     return {
         "kind": given["kind"],
         "task_name": given["task_name"],
         "message": given["task"],
         "mode": given["mode"],
-        "assembly": name_of(chosen.agent),
-        "persist": chosen.persist,
+        **declared[given["kind"]],
     }
 
 
 def told_by_turn(lease: Lease, turn: int, text: str) -> list[Command]:
     """Note how far a subagent is, for whoever asks its coordinator."""
-    mine = _subagent(lease)
+    mine = _subagent(lease.header)
     if mine is None or not text.strip():
         return []
-    said = {"sequence": turn + 1, "message": text[:4_096]}
+    said = {"turn": mine["turn"], "sequence": turn + 1, "message": text[:4_096]}
     return [
         Note(str(lease.header["up"]), PROGRESS + str(mine["key"]), said),
         _event(mine, "activity"),
     ]
 
 
-def told_by_call(lease: Lease, use: ToolUse, event: str) -> list[Command]:
-    """Tell that a subagent's tool started or finished."""
-    mine = _subagent(lease)
+def told_by_call(
+    header: Mapping[str, Any], use_id: str, name: str, event: str, agent: str | None = None
+) -> list[Command]:
+    """Tell that a subagent's tool started or finished.
+
+    Args:
+        header: The subagent's header.
+        agent: The subagent's participant, if another one tells it.
+    """
+    mine = _subagent(header)
     if mine is None:
         return []
-    return [_event(mine, event, tool_call_id=use.id, tool_name=use.name)]
+    return [_event(mine, event, agent, tool_call_id=use_id, tool_name=name)]
 
 
-def _subagent(lease: Lease) -> Mapping[str, Any] | None:
-    return (lease.header.get("gr") or {}).get("subagent")
+def _subagent(header: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    return (header.get("gr") or {}).get("subagent")
 
 
-def _event(mine: Mapping[str, Any], event: str, **more: Any) -> Command:
+def _event(mine: Mapping[str, Any], event: str, agent: str | None = None, **more: Any) -> Command:
     data = {
         "event": event,
         "subagent_id": mine["id"],
@@ -122,4 +135,4 @@ def _event(mine: Mapping[str, Any], event: str, **more: Any) -> Command:
         "turn": mine["turn"],
         **more,
     }
-    return Emit("subagent", data)
+    return Emit("subagent", data, participant=agent)

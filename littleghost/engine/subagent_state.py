@@ -13,15 +13,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from littleghost.errors import DefinitionError
+
 # Where a child's newest text is noted, in the coordinator's working state, and where the
 # conversations of earlier runs are.
 PROGRESS, KEPT = "progress/", "kept/"
 ROOT_PATH = "/root"
 MAX_PATH = 1_024
+# The scope whose conversations outlast the run: that of the run's own agent.
+DURABLE = "0"
 
 FAILED = "The subagent's turn failed. Spawn a new one if the work is still needed."
 ENDED = "The subagent has failed or was cancelled earlier. Spawn a new one."
 GONE = "The subagent's kind is not available any more."
+
+_MOST = 10**9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,11 +57,18 @@ class SubagentLimits:
     wait_s: float = 30.0
 
     def __post_init__(self) -> None:
+        problems: list[str] = []
         for name in self.__slots__:
             value: Any = getattr(self, name)
-            is_number = isinstance(value, int | float) and not isinstance(value, bool)
-            if not (is_number and value > 0) and not (value is None and name == "turns"):
-                raise ValueError(f"SubagentLimits: {name} is {value!r}; use a number above 0")
+            kinds = int | float if name == "wait_s" else int
+            is_number = isinstance(value, kinds) and not isinstance(value, bool)
+            if not (is_number and 0 < value <= _MOST) and not (value is None and name == "turns"):
+                problems.append(f"{name} is {value!r}")
+        if problems:
+            raise DefinitionError(
+                f"subagent limits: {', '.join(problems)}; use whole numbers above 0 "
+                "(wait_s: seconds above 0; turns: or None)"
+            )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -65,6 +78,8 @@ class Identity:
     Attributes:
         id: Its path: that of its agent, and its own name behind it.
         kind: Its kind; empty for a tool whose context is preserved.
+        scope: Whose it is: "0" for the run's own agent and its subagents' subagents, whose
+            conversations outlast the run; else something that no other agent of the run has.
         assembly: The registered name of what works for it.
         status: queued, running, idle, failed or cancelled; the last two for good.
         turns: How many turns it has begun, those of earlier runs included.
@@ -85,6 +100,7 @@ class Identity:
     id: str
     kind: str
     assembly: str
+    scope: str = DURABLE
     status: str = "idle"
     turns: int = 0
     queue: list[int] = field(default_factory=list[int])
@@ -101,8 +117,13 @@ class Identity:
     resumed: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """Give the JSON form."""
-        return asdict(self)
+        """Give the JSON form; the journal tells by it of what is cancelled."""
+        return {**asdict(self), "key": self.digest}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Identity:
+        """Read the JSON form."""
+        return cls(**{name: value for name, value in data.items() if name != "key"})
 
     @property
     def is_over(self) -> bool:
@@ -115,9 +136,14 @@ class Identity:
         return self.status in ("queued", "running")
 
     @property
+    def takes_room(self) -> bool:
+        """Whether it is one of the identities that there may be; one never made is none."""
+        return bool(self.kind and self.first is not None and (self.turns or not self.is_over))
+
+    @property
     def digest(self) -> str:
         """What its conversation is kept under; its path is the model's text and may be long."""
-        return hashlib.sha256(self.id.encode()).hexdigest()[:32]
+        return hashlib.sha256(f"{self.scope}\0{self.id}".encode()).hexdigest()[:32]
 
     def kept(self, said: str) -> dict[str, Any]:
         """Give what is kept of it between runs, besides the conversation."""
@@ -125,31 +151,45 @@ class Identity:
             "id": self.id,
             "kind": self.kind,
             "assembly": self.assembly,
+            "scope": self.scope,
             "turns": self.turns,
             "said": said[:2_000],
             "updated": self.updated,
         }
 
 
-def restored(working: Mapping[str, Any], parent_path: str) -> dict[str, Identity]:
-    """Give the identities of earlier runs that belong to an agent, oldest first.
+def path_of(header: Mapping[str, Any]) -> str:
+    """Give an agent's own path among subagents."""
+    mine = (header.get("gr") or {}).get("subagent") or {}
+    return str(mine.get("id") or ROOT_PATH)
+
+
+def scope_of(header: Mapping[str, Any]) -> str:
+    """Say to whom the conversations of a coordinator belong; see `Identity.scope`."""
+    return str((header.get("gr") or {}).get("scope") or header.get("up", ""))
+
+
+def restored(working: Mapping[str, Any], parent_path: str, scope: str) -> dict[str, Identity]:
+    """Give the identities of earlier runs or turns that belong to an agent, oldest first.
 
     Args:
         working: The coordinator's working state, values parsed.
         parent_path: The agent's own path.
+        scope: The agent's scope.
     """
     found: list[Identity] = []
     for key, value in working.items():
         if not key.startswith(KEPT) or not isinstance(value, Mapping):
             continue
         path = str(value.get("id", ""))
-        if path.rpartition("/")[0] != parent_path:
+        if path.rpartition("/")[0] != parent_path or value.get("scope") != scope:
             continue
         found.append(
             Identity(
                 id=path,
                 kind=str(value.get("kind", "")),
                 assembly=str(value.get("assembly", "")),
+                scope=scope,
                 turns=int(value.get("turns", 0)),
                 said=str(value.get("said", "")),
                 updated=int(value.get("updated", 0)),
@@ -157,6 +197,26 @@ def restored(working: Mapping[str, Any], parent_path: str) -> dict[str, Identity
             )
         )
     return {item.id: item for item in sorted(found, key=lambda item: item.updated)}
+
+
+def below(working: Mapping[str, Any], path: str, scope: str) -> dict[str, str]:
+    """Give what is kept of an identity and of those below it: keys by path."""
+    return {
+        str(value["id"]): key.removeprefix(KEPT)
+        for key, value in working.items()
+        if key.startswith(KEPT) and isinstance(value, Mapping) and value.get("scope") == scope
+        and f"{value.get('id', '')}/".startswith(f"{path}/")
+    }  # fmt: skip
+
+
+def orphans(working: Mapping[str, Any], path: str, scope: str) -> dict[str, str]:
+    """Give what is kept below identities of an agent of which nothing was kept: keys by path."""
+    known, found = below(working, path, scope), dict[str, str]()
+    for name in sorted(known):
+        above = name.rpartition("/")[0]
+        if name != path and above != path and (above not in known or above in found):
+            found[name] = known[name]
+    return found
 
 
 def failed(error: str, **more: Any) -> dict[str, Any]:

@@ -179,7 +179,7 @@ class Turn:
     def _progress(self, turn: int, message: Message) -> list[Command]:
         told = told_by_turn(self._lease, turn, message.text)
         for use in message.tool_uses:
-            told += told_by_call(self._lease, use, "tool_started")
+            told += told_by_call(self._lease.header, use.id, use.name, "tool_started")
         return told
 
     def _plan(self, toolset: Toolset, use: ToolUse, binding: Binding) -> CallPlan:

@@ -19,6 +19,7 @@ from littleghost.errors import (
     ControlError,
     DeadlineExceededError,
     LittleGhostError,
+    StaleAttemptError,
 )
 from littleghost.ids import partition_of
 from littleghost.journal import keys
@@ -172,7 +173,9 @@ class RunningTasks:
 
 
 def stop_error(why: str) -> ControlError:
-    """Make the error that cuts a task of a run which is being stopped."""
+    """Make the error that cuts a task of a run which is being stopped, or of one that goes on."""
+    if why == "stale":
+        return StaleAttemptError("the participant was stopped")
     if why == "deadline":
         return DeadlineExceededError("the run's deadline has passed")
     return CancelledError("the run was cancelled")

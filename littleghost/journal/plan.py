@@ -117,6 +117,7 @@ class Plan:
             "up": spec.parent,
             "of": spec.continues,
             "kept": spec.kept,
+            "inr": spec.in_run or None,
             "once": spec.once or None,
             "fin": spec.final or None,
         }
@@ -263,11 +264,12 @@ def _note(plan: Plan, command: commands.Note) -> None:
 
 def _keep(plan: Plan, command: commands.Keep) -> None:
     facts = plan.payload(dumps(command.facts))
-    plan.list("ks").append([command.key, facts, [plan.payload(item) for item in command.records]])
+    records = [plan.payload(item) for item in command.records]
+    plan.list("ks").append([command.key, facts, records, command.in_run])
 
 
 def _forget(plan: Plan, command: commands.Forget) -> None:
-    plan.list("kd").append(command.key)
+    plan.list("kd").append([command.key, command.in_run])
 
 
 def _await_signal(plan: Plan, command: commands.AwaitSignal) -> None:

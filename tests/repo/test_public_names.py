@@ -30,6 +30,8 @@ PUBLIC = {
     "RunResult",
     "Settings",
     "StreamEvent",
+    "Subagent",
+    "SubagentLimits",
     "Swarm",
     "SwarmBuilder",
     "Text",

@@ -8,38 +8,31 @@ appends anything itself, so a place in the list stays what it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from littleghost.engine.commands import (
-    Command,
-    Forget,
-    Join,
-    Keep,
-    Post,
-    SetState,
-    Wake,
-)
+from littleghost.engine.commands import ChangeState, Command, Forget, Keep, Post, SetState, Wake
 from littleghost.engine.decide.agent import record_of
+from littleghost.engine.decide.graph_state import text_of
 from littleghost.engine.interjection import entry_of
-from littleghost.engine.opening import advance_id, open_child
 from littleghost.engine.ports import Collaborators, Lease
-from littleghost.engine.subagent_answers import Answers
 from littleghost.engine.subagent_state import (
+    DURABLE,
     ENDED,
     FAILED,
-    GONE,
+    KEPT,
     MAX_PATH,
     Identity,
+    below,
     cut,
     failed,
     full,
     invalid,
+    orphans,
     page,
 )
-from littleghost.errors import LittleGhostError
-from littleghost.messages import Message, assistant, user
+from littleghost.engine.subagent_turns import Turns
+from littleghost.messages import assistant, user
 
 
 def decide(lease: Lease, assembly: Any, env: Collaborators) -> list[Command]:
@@ -47,16 +40,25 @@ def decide(lease: Lease, assembly: Any, env: Collaborators) -> list[Command]:
     return _Deciding(lease, assembly, env).decide()
 
 
-class _Deciding(Answers):
+class _Deciding(Turns):
     """One decision of one coordinator."""
 
     def decide(self) -> list[Command]:
         """Take in what is new, start what may start, and answer who waited."""
         records = self._lease.records
-        for place in range(self._state["read"], len(records)):
+        if not self._lease.state:
+            # Such as those of a subagent whose first turn failed or was cancelled.
+            self._forget(orphans(self._working, self._path, self._scope).values())
+        new = range(self._state["read"], len(records))
+        # A turn that ends with its reply leaves both at once, its end first.
+        for place in new:
+            if "reply" in records[place]:
+                self._replied(records[place])
+        for place in new:
             self._take(place, records[place])
         self._state["read"] = len(records)
         self._start_turns()
+        self._answer_async()
         self._answer_waits()
         used = {name: item.to_json() for name, item in self._ids.items() if item.first is not None}
         found = [*self._commands, SetState({**self._state, "ids": used})]
@@ -68,8 +70,6 @@ class _Deciding(Answers):
         if "q" in record:
             request = record["q"]
             _REQUESTS[request["do"]](self, place, request)
-        elif "reply" in record:
-            self._replied(record)
         elif "p" in record:
             self._ended(record)
 
@@ -86,7 +86,7 @@ class _Deciding(Answers):
                 invalid(f"There is a subagent {name} already; send it a message, or use another "
                         "task_name."),
             )  # fmt: skip
-        alive = sum(item.first is not None for item in self._ids.values())
+        alive = sum(item.takes_room for item in self._ids.values())
         if alive >= self._limits.identities:
             return self._reply(
                 request, full("identities", self._limits.identities, "No more subagents fit.")
@@ -97,6 +97,7 @@ class _Deciding(Answers):
             id=name,
             kind=request["kind"],
             assembly=request["assembly"],
+            scope=self._scope,
             persist=request.get("persist", True),
         )
         self._ids[name] = made
@@ -114,15 +115,26 @@ class _Deciding(Answers):
                 request, full("queued", self._limits.queued, "Too many messages wait for it.")
             )
         else:
+            if item.first is None:
+                self._declare(item, request["kinds"])
             self._queue(item, place, request)
 
     def ask(self, place: int, request: Mapping[str, Any]) -> None:
         """Take a call of a tool whose context is preserved: one subagent without limits."""
         name = f"{self._path}#{request['name']}"
         item = self._ids.setdefault(
-            name, Identity(id=name, kind="", assembly=request["assembly"], persist=False)
-        )
+            name,
+            Identity(id=name, kind="", assembly=request["assembly"], scope=self._scope,
+                     persist=False),
+        )  # fmt: skip
         self._queue(item, place, request)
+
+    @staticmethod
+    def _declare(item: Identity, kinds: Mapping[str, Any]) -> None:
+        """Have an identity of an earlier run be what its kind is now, if there is such a kind."""
+        known = kinds.get(item.kind)
+        item.assembly = known["assembly"] if known else ""
+        item.persist = bool(known and known["persist"])
 
     def _queue(self, item: Identity, place: int, request: Mapping[str, Any]) -> None:
         if item.first is None:
@@ -133,7 +145,7 @@ class _Deciding(Answers):
             item.status = "queued"
         self._tell("message_queued", item)
         if request.get("mode") == "async":
-            self._reply(request, {**self._snapshot(item), "status": "working"})
+            self._async.append((item, request))
 
     def _refuses(self, request: Mapping[str, Any]) -> bool:
         """Answer a message that may not be taken; gives whether it was."""
@@ -168,7 +180,9 @@ class _Deciding(Answers):
     def wait(self, place: int, request: Mapping[str, Any]) -> None:
         names: Sequence[str] | None = request.get("subagent_ids")
         if names is None:
-            names = [item.id for item in self._ids.values() if item.kind and item.first is not None]
+            # Sorted, since calls of one answer come in any order.
+            used = (item for item in self._ids.values() if item.kind and item.first is not None)
+            names = sorted(item.id for item in used)
         elif len(set(names)) != len(names):
             return self._error(request, "A subagent is named twice.")
         for name in names:
@@ -199,84 +213,6 @@ class _Deciding(Answers):
 
     # What the subagents do.
 
-    def _start_turns(self) -> None:
-        active = sum(item.pid is not None and bool(item.kind) for item in self._ids.values())
-        waiting = [item for item in self._ids.values() if item.queue and item.pid is None]
-        for item in sorted(waiting, key=lambda item: item.queue[0]):
-            if item.kind and active >= self._limits.concurrent:
-                continue
-            active += bool(item.kind)
-            self._start(item)
-
-    def _start(self, item: Identity) -> None:
-        place = item.queue.pop(0)
-        request = self._lease.records[place]["q"]
-        try:
-            self._open(item, request)
-        except LittleGhostError:
-            # Such as a kind of an earlier run that no module has any more, or one level too many.
-            item.status = "failed"
-            self._close(item, [place, *item.queue], failed(GONE))
-            item.queue = []
-            self._tell("factory_failed", item)
-            return
-        item.now, item.status, item.asked = place, "running", 0
-        item.turns += 1
-        self._state["turns"] += bool(item.kind)
-        self._tell("turn_started", item)
-
-    def _open(self, item: Identity, request: Mapping[str, Any]) -> None:
-        assembly = self._env.assemblies.lookup(item.assembly)
-        context = self._lease.records[item.first]["q"]["context"]  # type: ignore[index]
-        child = f"{self._lease.participant}.{self._state['n']}"
-        inside = {
-            "assembly_id": item.kind or request["name"],
-            "assembly_kind": "subagent" if item.kind else "tool",
-            "participant": item.id,
-            "step_id": child,
-            "branch_id": None,
-        }
-        goes_on = item.last if assembly.kind == "agent" and not item.broken else None
-        mine = {"id": item.id, "kind": item.kind, "turn": item.turns + 1, "key": item.digest}
-        earlier = [] if goes_on else self._transcript(item)
-        message = user(request["message"])
-        _, events, start = open_child(
-            self._lease,
-            self._env,
-            assembly,
-            self._state["n"],
-            messages=[*earlier, message],
-            context=context,
-            settings=self._lease.header.get("set"),
-            join=child,
-            path=(*self._lease.header.get("path", ()), inside),
-            grants={"subagent": mine} if item.kind else None,
-        )
-        kept = item.digest if not item.last and item.turns else None
-        participants = [replace(spec, continues=goes_on, kept=kept) for spec in start.participants]
-        at = item.size if goes_on else None
-        if kept is None:
-            events = [replace(e, record=e.record if at is None else at) for e in events]
-        else:
-            events = [replace(e, record=None) for e in events]
-        join = Join(
-            id=child, participant=self._lease.participant, members=(child,), width=1,
-            then=advance_id(self._lease.participant),
-        )  # fmt: skip
-        self._commands += [*events, replace(start, participants=participants, joins=[join])]
-        item.pid = child
-        self._state["n"] += 1
-
-    def _transcript(self, item: Identity) -> list[Message]:
-        """Give what a composite was asked and said before, in this run."""
-        if item.last is None:
-            return []
-        found: list[Message] = []
-        for place, pid in self._state.get("talks", {}).get(item.id, ()):
-            found.append(user(self._lease.records[place]["q"]["message"]))
-            found.append(assistant(str(self._children[pid]["r"].get("output", ""))))
-        return found
-
     def _ended(self, record: Mapping[str, Any]) -> None:
         item = next((one for one in self._ids.values() if one.pid == record["p"]), None)
         if item is None or item.now is None:
@@ -298,34 +234,35 @@ class _Deciding(Answers):
 
     def _finished(self, item: Identity, place: int, record: Mapping[str, Any]) -> None:
         request, result = self._lease.records[place]["q"], record["r"]
-        output = str(result.get("output", ""))
+        output = text_of(result.get("output", ""))
         item.status = "queued" if item.queue else "idle"
         item.last, item.size, item.broken = record["p"], int(result.get("message", 0)) + 1, False
-        self._state.setdefault("talks", {}).setdefault(item.id, []).append([place, record["p"]])
+        self._state["talks"].setdefault(item.id, []).append([place, record["p"]])
         self._tell("turn_finished", item)
         if not item.kind:
             return self._answer(request, output, "success")
         if item.persist:
             said = (record_of(user(request["message"])), record_of(assistant(output)))
-            self._commands.append(Keep(item.digest, item.kept(output), said))
+            in_run = self._scope != DURABLE
+            self._commands.append(Keep(item.digest, item.kept(output), said, in_run=in_run))
             self._forget_oldest()
         if request.get("mode") != "async":
             self._reply(request, {**self._snapshot(item), **self._response(item)})
         return None
 
     def _forget_oldest(self) -> None:
-        old = [item for item in self._ids.values() if item.first is None]
-        excess = len(self._ids) - self._limits.identities
-        for item in sorted(old, key=lambda item: item.updated)[: max(0, excess)]:
+        """Forget the conversations that are too many, with those of their own subagents."""
+        kept = [item for item in self._ids.values() if item.resumed or (item.last and item.persist)]
+        old = sorted((i for i in kept if i.first is None), key=lambda item: item.updated)
+        for item in old[: max(0, len(kept) - self._limits.identities)]:
             del self._ids[item.id]
-            self._commands.append(Forget(item.digest))
+            self._forget(below(self._working, item.id, self._scope).values())
 
-    def _close(self, item: Identity, places: Sequence[int], answer: Mapping[str, Any]) -> None:
-        """Answer those who wait for turns that will not come."""
-        for place in places:
-            request = self._lease.records[place]["q"]
-            if request.get("mode") != "async":
-                self._reply(request, {**self._snapshot(item), **answer})
+    def _forget(self, keys: Iterable[str]) -> None:
+        for key in keys:
+            gone = {"op": "delete", "key": KEPT + key}
+            forget = Forget(key, in_run=self._scope != DURABLE)
+            self._commands += [forget, ChangeState([gone])]
 
     def _replied(self, record: Mapping[str, Any]) -> None:
         ask = self._state["asks"].pop(record["reply"], None)

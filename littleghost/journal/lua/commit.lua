@@ -7,7 +7,7 @@
 --   park (the participant the task waits for, '' when somebody else records its result), w (wake the
 --   coordinator, ms from now; 0 is at once), sg (the signal the coordinator waits for), b posts (participant, record),
 --   an results of waiting calls (task, record), n working state of others (participant, key, value),
---   ks conversations to keep (key, facts, records), kd to forget,
+--   ks conversations to keep (key, facts, records, in the run), kd to forget (key, in the run),
 --   done (complete the participant), f (fail it: outcome, error, whether the task was not begun), say (what a
 --   composite's session gets), or (something else can be committed when a message has come), next
 --   (queues served here), cut (turns whose live text stays), up (how many entries of the parent's
@@ -105,33 +105,31 @@ for _, b in ipairs(plan.b or {}) do
   wake(run, b[1] .. '-a')
 end
 for _, n in ipairs(plan.n or {}) do call('HSET', participant_of(run, n[1]).s, n[2], ARGV[n[3]]) end
-for _, k in ipairs(plan.ks or {}) do keep_talk(run, k[1], ARGV[k[2]], k[3]) end
-for _, key in ipairs(plan.kd or {}) do forget_talk(run, key) end
+for _, k in ipairs(plan.ks or {}) do keep_talk(run, k[1], ARGV[k[2]], k[3], k[4]) end
+for _, k in ipairs(plan.kd or {}) do forget_talk(run, k[1], k[2]) end
 for _, a in ipairs(plan.an or {}) do answer_call(run, a[1], ARGV[a[2]]) end
 if task.j and not plan.again and not plan.park and not plan.f then arrive(run, task.j, tid, task.fr) end
+if ends and part.k == 'agent' then end_subagents(run, task.p) end
 if plan.done then
   if task.p == '0' then
     call('HSET', run.key, 'result', ARGV[plan.done])
     finish(run, 'completed', nil, plan.say and ARGV[plan.say])
   else
     call('HDEL', run.key .. ':b', task.p)
-    -- An agent's subagents end with it.
-    local helpers = task.p .. '.9999'
-    if part.k == 'agent' and call('HEXISTS', run.key, 'p:' .. helpers) == 1 then
-      cancel_participants(run, { helpers })
-    end
     settle(run, task.p, part, ARGV[plan.done], false)
   end
 elseif plan.f then
-  if task.p == '0' then
+  -- Without the coordinator of its subagents, an agent's calls would never be answered.
+  local pid = part.k == 'subagents' and part.up or task.p
+  if pid == '0' then
     finish(run, plan.f[1], ARGV[plan.f[2]])
   else
     -- An agent's turn has nothing beside it: its calls are done. One that ever started participants
     -- may have some below it.
-    if task.k ~= 'turn' or get(run, 'b:' .. task.p) then cancel_participants(run, { task.p }) end
-    call('HDEL', run.key, 'z:' .. task.p)
-    call('HDEL', run.key .. ':b', task.p)
-    settle(run, task.p, part, ARGV[plan.f[2]], true)
+    if task.k ~= 'turn' or get(run, 'b:' .. pid) then cancel_participants(run, { pid }) end
+    call('HDEL', run.key, 'z:' .. pid)
+    call('HDEL', run.key .. ':b', pid)
+    settle(run, pid, participant_of(run, pid), ARGV[plan.f[2]], true)
   end
 end
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from littleghost import Agent, Edge, Graph, Limits, Swarm, Workflow
+from littleghost import Agent, Edge, Graph, Limits, Subagent, Swarm, Workflow
 from littleghost.errors import InvalidRequestError
 from littleghost.handoff import HANDOFF
 from littleghost.messages import ToolResult
@@ -124,6 +125,24 @@ class AgentOfGraph(Nested):
     tools = (PairGraph.as_tool(name="sequence", description="Two branches."),)
 
 
+class LeadingAgent(Nested):
+    """Has a subagent do the work."""
+
+    model = "nested:leading"
+    subagents = (Subagent(Clerk, kind="clerk"),)
+
+
+class LeadingWorkflow(Workflow):
+    """An agent with a subagent beside one without."""
+
+    def perform(self) -> Any:
+        return {
+            "said": self.parallel(
+                self.invoke(LeadingAgent, input="text"), self.invoke(Clerk, input="say two")
+            )
+        }
+
+
 def script(request: ModelRequest) -> Reply:
     """Answer by who is asked and what was said since."""
     at("model")
@@ -131,6 +150,9 @@ def script(request: ModelRequest) -> Reply:
     if request.model == "asking":
         value = {"agent_id": "working", "message": "work"}
         return Reply(text="Not mine.", tool_calls=[Call(HANDOFF, value)], usage=USAGE)
+    if turn == 0 and request.model == "leading":
+        value = {"kind": "clerk", "task_name": "one", "task": text, "mode": "sync"}
+        return Reply(tool_calls=[Call("spawn_subagent", value)], usage=USAGE)
     if turn == 0:
         return Reply(tool_calls=[Call("sequence", {"input": "text"})], usage=USAGE)
     [told] = [
@@ -139,6 +161,8 @@ def script(request: ModelRequest) -> Reply:
         for block in message.content
         if isinstance(block, ToolResult)
     ]
+    if request.model == "leading":
+        told = json.loads(told)["response"]
     return Reply(text=f"{told} ({text.splitlines()[-1]})", usage=USAGE)
 
 
@@ -173,6 +197,7 @@ NESTINGS = [
     Nesting(SwarmGraph, "Hello there, friend. (work)", 6),
     Nesting(ParallelWorkflow, '{"said":["Hello there, friend. (work)","Both are done."]}', 4),
     Nesting(AgentOfGraph, "a and b (text)", 4),
+    Nesting(LeadingWorkflow, '{"said":["Hello there, friend. (text)","two"]}', 2),
 ]
 
 

@@ -100,7 +100,7 @@ local function cancel_participants(run, pids)
       local task = cjson.decode(fields[i + 1])
       if is_below(task.p) then
         if task.s == 'leased' then
-          tell(run, name, task, 'cancel')
+          tell(run, name, task, 'stale')
           unlease(run, name, task)
         end
         call('ZREM', P .. 'ready', ref(run, name))
@@ -139,18 +139,38 @@ local function cancel_participants(run, pids)
   return open
 end
 
--- Subagents' conversations are kept with the session, or with a run that has none: facts in a hash by key, a
--- list of messages each.
-local function talks_of(run) return (get(run, 'session') or run.key) .. ':k' end
+-- An agent ends, and what its subagents still do ends with it.
+local function end_subagents(run, agent)
+  local pid = agent .. '.9999'
+  local state = get(run, 'x:' .. pid)
+  if not state or get(run, 'z:' .. pid) then return end
+  local names, ids = {}, cjson.decode(state).ids or {}
+  for name, item in pairs(ids) do
+    local works = item.status == 'running' or item.status == 'queued'
+    if works and item.kind ~= '' then names[#names + 1] = name end
+  end
+  table.sort(names)
+  for _, name in ipairs(names) do
+    local item = ids[name]
+    event(run, cjson.encode({ type = 'subagent', p = pid, d = { event = 'cancelled', subagent_id = name,
+      kind = item.kind, conversation_id = item.key, resumed = item.resumed, status = 'cancelled',
+      turn = item.turns } }))
+  end
+  for _, below in ipairs(cancel_participants(run, { pid })) do pass_up(run, below, agent) end
+end
 
-local function keep_talk(run, key, facts, records)
-  local talks = talks_of(run)
+-- Subagents' conversations are kept with the session, or with the run when it has none or they are no
+-- longer needed than that: facts in a hash by key, a list of messages each.
+local function talks_of(run, in_run) return (not in_run and get(run, 'session') or run.key) .. ':k' end
+
+local function keep_talk(run, key, facts, records, in_run)
+  local talks = talks_of(run, in_run)
   call('HSET', talks, key, facts)
   for _, i in ipairs(records) do call('RPUSH', talks .. ':' .. key, ARGV[i]) end
 end
 
-local function forget_talk(run, key)
-  local talks = talks_of(run)
+local function forget_talk(run, key, in_run)
+  local talks = talks_of(run, in_run)
   call('HDEL', talks, key)
   call('DEL', talks .. ':' .. key)
 end
@@ -164,12 +184,12 @@ local function start_participant(run, p)
   p.m = p.m or (run.key .. ':m:' .. p.id)
   p.s = p.s or (run.key .. ':s:' .. p.id)
   if p.kept then
-    for _, record in ipairs(call('LRANGE', talks_of(run) .. ':' .. p.kept, 0, -1)) do
+    for _, record in ipairs(call('LRANGE', talks_of(run, p.inr) .. ':' .. p.kept, 0, -1)) do
       call('RPUSH', p.m, record)
     end
   end
   if p.k == 'subagents' then
-    local talks = call('HGETALL', talks_of(run))
+    local talks = call('HGETALL', talks_of(run, p.inr))
     for i = 1, #talks, 2 do call('HSET', p.s, 'kept/' .. talks[i], talks[i + 1]) end
   end
   furnish(p)

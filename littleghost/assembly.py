@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib import import_module
 from typing import Any, ClassVar, Literal, Protocol, Self
@@ -113,24 +113,32 @@ class Assembly:
             return
         if cls._abstract:
             raise DefinitionError(f"{cls.__qualname__} is abstract; call a subclass of it")
-        if not isinstance(cls.assembly_id, str) or not _ID.fullmatch(cls.id()):
-            raise DefinitionError(
-                f"{cls.__qualname__}.assembly_id is {cls.id()!r}; use up to 64 lower-case letters, "
-                "digits, '_' and '-'"
+        problems = list(cls._common_problems())
+        try:
+            cls.check_definition()
+        except DefinitionError as error:
+            problems.append(str(error))
+        if problems:
+            raise DefinitionError("; ".join(problems))
+        cls._checked = True
+
+    @classmethod
+    def _common_problems(cls) -> Iterator[str]:
+        name, label = cls.__qualname__, cls.assembly_id
+        if not isinstance(label, str) or not _ID.fullmatch(cls.id()):
+            yield (
+                f"{name}.assembly_id is {label!r}; use up to 64 lower-case letters, digits, '_' "
+                "and '-'"
             )
         if not isinstance(cls.description, str):
-            raise DefinitionError(f"{cls.__qualname__}.description must be text")
+            yield f"{name}.description must be text"
         if not isinstance(cls.limits, Limits):
-            raise DefinitionError(
-                f"{cls.__qualname__}.limits is {cls.limits!r}; use Limits(max_turns=…, …)"
-            )
-        settings = cls.limits.model_settings
+            yield f"{name}.limits is {cls.limits!r}; use Limits(max_turns=…, …)"
+            return
         try:
-            check_json_mapping(settings, f"{cls.__qualname__}.limits: model_settings")
+            check_json_mapping(cls.limits.model_settings, f"{name}.limits: model_settings")
         except InvocationError as error:
-            raise DefinitionError(str(error)) from error
-        cls.check_definition()
-        cls._checked = True
+            yield str(error)
 
     @classmethod
     def check_definition(cls) -> None:

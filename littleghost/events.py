@@ -71,8 +71,8 @@ class StreamEvent:
     withdrawn); model_stop `{turn, finish, response, usage?}`; tool_start `{tool_use}`;
     tool_stop `{tool_use, result}`; agent_interjection_delivered `{interjection_ids, batch_key}`
     before the model_start of the turn that answers them.
-    The root agent's invocation_stop `{result, metadata}` and invocation_error `{error, usage}` come
-    as they are.
+    The root's invocation_stop `{result, metadata}` and invocation_error `{error, usage}` come as
+    they are, also when the root is a composite.
 
     Attributes:
         id: The resume cursor: pass it as `after` to go on behind this event.

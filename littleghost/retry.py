@@ -121,8 +121,7 @@ def _facts(record: RunRecord, run_id: str, ends_at: datetime | None) -> dict[str
     except UnknownAssemblyError:
         # This process has not imported it; the workers compare with what the old run recorded.
         pass
-    if record.participants[ROOT]["k"] == "agent":
-        facts["cutev"] = stored_event(Emit("invocation_error"), ROOT)
+    facts["cutev"] = stored_event(Emit("invocation_error"), ROOT)
     return facts
 
 

@@ -15,6 +15,7 @@ from littleghost.ids import check_run_id
 from littleghost.invocation import Invocation
 from littleghost.journal.record import RunRecord
 from littleghost.messages import Message
+from littleghost.participants import Participant, participants_of
 from littleghost.reach import Reachable
 from littleghost.result import RunResult
 from littleghost.resume import Resumable
@@ -143,6 +144,13 @@ class Run(Reachable, Resumable):
     def usage(self) -> Usage:
         """Tokens used so far by all participants."""
         return self.record.usage
+
+    @property
+    def participants(self) -> list[Participant]:
+        """Who takes part in the run, the root first, each with its own tokens; read anew."""
+        self.refresh()
+        seconds, microseconds = self._work.client.time()
+        return participants_of(self.record, seconds * 1000 + microseconds // 1000)
 
     @property
     def error(self) -> Failure | None:

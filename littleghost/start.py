@@ -168,10 +168,9 @@ def _plan(
         "fp": cls.fingerprint(),
         "inv": document,
         "ln": lane,
+        "cutev": stored_event(Emit("invocation_error"), ROOT),
         **{keys.definition(name): built.text for name, built in cls.definitions().items()},
     }
-    if cls.kind == "agent":
-        facts["cutev"] = stored_event(Emit("invocation_error"), ROOT)
     plan.fields["f"] = [[name, plan.payload(value)] for name, value in facts.items()]
     participants, tasks = cls.begin(Opening(id=ROOT, queue=partial(work.settings.queue, lane=lane)))
     plan.start(participants, tasks, [])

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from littleghost.usage import Usage
+from littleghost.usage import Usage, sums_of
 
 # A step's output is kept in a result up to this size, as text or as JSON.
 MAX_OUTPUT_BYTES = 64 * 1024
@@ -125,13 +125,13 @@ def steps_of(
         usage_of: Tokens by participant.
         records: What each participant gave back: `{r: result}` or `{x: error}`.
     """
+    sums = sums_of(usage_of)
     tries: dict[str, list[str]] = defaultdict(list)
     for pid, header in participants.items():
         if header.get("step"):
             tries[header["step"]["id"]].append(pid)
     steps = [
-        _step(step_id, pids, participants, ends, usage_of, records)
-        for step_id, pids in tries.items()
+        _step(step_id, pids, participants, ends, sums, records) for step_id, pids in tries.items()
     ]
     return sorted(steps, key=lambda step: (step.attempts[0].started_at, _order(step.id)))
 
@@ -190,13 +190,12 @@ def _attempt(
     usage_of: Mapping[str, Usage],
     record: Mapping[str, Any],
 ) -> Attempt:
-    below = [value for name, value in usage_of.items() if name == pid or name.startswith(pid + ".")]
     return Attempt(
         number=header["step"]["attempt"],
         status=end[2] if end else "running",
         started_at=datetime.fromtimestamp((end[0] if end else header["b"]) / 1000, UTC),
         finished_at=datetime.fromtimestamp(end[1] / 1000, UTC) if end else None,
-        usage=sum(below, Usage()),
+        usage=usage_of.get(pid, Usage()),
         error=record["x"].get("type") if "x" in record else None,
     )
 

@@ -49,3 +49,20 @@ class Usage:
 
 
 BUCKETS: tuple[str, ...] = tuple(field.name for field in fields(Usage))
+
+
+def sums_of(usage_of: Mapping[str, Usage]) -> dict[str, Usage]:
+    """Give for each participant what it used with everything below it.
+
+    Args:
+        usage_of: What each used itself, by id; a child's id begins with its parent's and a dot.
+    """
+    counts: dict[str, dict[str, int]] = {}
+    for name, usage in usage_of.items():
+        used = usage.to_json()
+        while name:
+            own = counts.setdefault(name, {})
+            for bucket, count in used.items():
+                own[bucket] = own.get(bucket, 0) + count
+            name = name.rpartition(".")[0]
+    return {name: Usage(**own) for name, own in counts.items()}

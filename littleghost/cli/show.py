@@ -14,7 +14,8 @@ from littleghost.cli.find import find_run
 from littleghost.cli.options import Options, verb
 from littleghost.cli.output import coloured, duration, json_line, say
 from littleghost.cli.pending import pending_lines
-from littleghost.cli.tree import participant_facts, tree_lines
+from littleghost.cli.tree import tree_lines
+from littleghost.participants import participants_of
 from littleghost.pending import pending_of
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def command(options: Options, *, run: str) -> None:
                 **run_facts(record, with_traceback=is_verbose),
                 "participants": [
                     {**facts, "messages": said.get(facts["id"])}
-                    for facts in participant_facts(record, now_ms)
+                    for facts in (item.to_json() for item in participants_of(record, now_ms))
                 ],
                 "tasks": [task_facts(name, task) for name, task in sorted(record.tasks.items())],
                 "pending": [item.to_json() for item in pending],

@@ -6,10 +6,11 @@ in an advance, with the results of its children in its list.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
-from littleghost.engine.commands import Command
+from littleghost.engine.commands import Command, Complete, Emit, Fail
+from littleghost.engine.opening import ROOT
 from littleghost.engine.ports import Collaborators, Lease
 from littleghost.errors import DefinitionError
 
@@ -36,4 +37,15 @@ def perform(lease: Lease, env: Collaborators) -> list[Command]:
             f"assembly {lease.assembly!r} is of the kind {lease.participant_kind!r}, which this "
             f"worker cannot advance; it knows {', '.join(sorted(_deciders)) or 'none'}"
         )
-    return list(decider(lease, env.assemblies.lookup(lease.assembly), env))
+    commands = decider(lease, env.assemblies.lookup(lease.assembly), env)
+    return list(commands) if lease.participant != ROOT else list(_told(commands))
+
+
+def _told(commands: Sequence[Command]) -> Iterator[Command]:
+    """Tell of the end of a run's root, as an agent's turn does of its own."""
+    for command in commands:
+        if isinstance(command, Complete):
+            yield Emit("invocation_stop", record=command.result.get("message"))
+        elif isinstance(command, Fail):
+            yield Emit("invocation_error")
+        yield command

@@ -92,6 +92,9 @@ class Turn:
         writer.add("model_start", {"turn": state.turn})
         try:
             response = self._ask(self._request(agent, toolset, state), writer)
+        except CleanupError:
+            writer.rest()
+            raise
         except ControlError as error:
             writer.rest()
             raise TurnCutError(error, "".join(self._text)) from error

@@ -113,5 +113,6 @@ def test_they_stay_when_agent_events_are_left_out() -> None:
         "run_start",
         "assembly_step_start",
         "assembly_step_stop",
+        "invocation_stop",
         "run_stop",
     ]

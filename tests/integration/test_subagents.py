@@ -240,7 +240,8 @@ def test_two_levels_nest_with_their_paths() -> None:
     assert finished == [("spawn_subagent", path("a"))]
 
 
-def test_a_followup_of_a_subagent_finds_its_own_subagents_again() -> None:
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_followup_of_a_subagent_finds_its_own_subagents_again(inside: bool) -> None:
     last = echo()
 
     def lead(request: ModelRequest) -> Reply | str:
@@ -252,8 +253,16 @@ def test_a_followup_of_a_subagent_finds_its_own_subagents_again() -> None:
         return calls(("send_message_to_subagent", given))
 
     middle = captain(lead, last)
-    run = captain([calls(spawn("a", "first")), calls(send("a", "second")), "end"], middle).ask("go")
-    assert [answer["status"] for answer in told(run)] == ["finished", "finished"]
+    boss = captain([calls(spawn("a", "first")), calls(send("a", "second")), "end"], middle)
+
+    class AskingWorkflow(Workflow):
+        def perform(self) -> Any:
+            return self.invoke(boss)
+
+    # One that is not the run's own agent keeps them in the run, though that has a session.
+    run = (AskingWorkflow if inside else boss).ask("go", session_id=f"s-sub-deep-{inside}")
+    assert run.response == "end"
+    assert is_kept(run, path("a", "deep")) is not inside
     assert conversation(last) == [
         ("user", "remember 7"),
         ("assistant", "re: remember 7"),
@@ -468,7 +477,7 @@ class Endless:
     """A diver that speaks until it is cut."""
 
     def __init__(self) -> None:
-        self.is_cut = threading.Event()
+        self.is_cut, self.speaks = threading.Event(), threading.Event()
         self.agent = make_agent(lambda request: self.endless())
         self.agent.brain.stream = self._watched(self.agent.brain.stream)
 
@@ -478,6 +487,7 @@ class Endless:
 
     def _watched(self, stream: Any) -> Any:
         def watched(*args: Any) -> Iterator[Any]:
+            self.speaks.set()
             try:
                 yield from stream(*args)
             finally:
@@ -485,10 +495,21 @@ class Endless:
 
         return watched
 
+    def left_by(self, text: str) -> type[Any]:
+        """Give a captain that starts the diver, and says a text while that speaks."""
+
+        def lead(request: ModelRequest) -> Reply | str:
+            if request.messages[-1].role == "user":
+                return calls(spawn("a", mode="async"))
+            assert self.speaks.wait(WAIT_S)
+            return text
+
+        return captain(lead, self.agent)
+
 
 def test_an_agent_that_finishes_ends_those_that_still_work() -> None:
     diver = Endless()
-    run = captain([calls(spawn("a", mode="async")), "I do not wait."], diver.agent).ask("go")
+    run = diver.left_by("I do not wait.").ask("go")
     assert run.response == "I do not wait."
     assert diver.is_cut.wait(5), "the model call went on"
     told_last = happenings(run)[-1]
@@ -504,7 +525,7 @@ def test_an_agent_that_finishes_ends_those_that_still_work() -> None:
 
 def test_a_workflows_agent_that_finishes_ends_its_own() -> None:
     diver, gate = Endless(), Gate()
-    boss = captain([calls(spawn("a", mode="async")), "quick"], diver.agent)
+    boss = diver.left_by("quick")
 
     class OuterWorkflow(Workflow):
         def perform(self) -> Any:
@@ -643,11 +664,11 @@ def test_the_newest_are_kept() -> None:
     assert all(client.ttl(key) > 0 for key in client.scan_iter(f"{session}*"))
 
 
-def is_kept(name: str) -> bool:
-    """Say whether a session keeps a conversation of a subagent of that path."""
+def is_kept(run: Run, name: str) -> bool:
+    """Say whether the run's session keeps a conversation of a subagent of that path."""
     client = runtime().client
-    facts = [fact for key in client.scan_iter("lg:{*:s:*:k") for fact in client.hvals(key)]
-    return any(f'"{name}"' in fact for fact in facts)
+    session = client.hget(runtime().journal.place(run.id)[0], "session")
+    return any(f'"{name}"' in fact for fact in client.hvals(f"{session}:k"))
 
 
 def test_nothing_stays_below_a_subagent_that_was_cancelled() -> None:
@@ -666,12 +687,12 @@ def test_nothing_stays_below_a_subagent_that_was_cancelled() -> None:
     plan: list[Any] = [calls(spawn("a", mode="async")), calls("hold"), "end"]
     boss = captain(plan, captain(middle, echo()), tools=[hold])
     run = boss.enqueue("go", session_id="s-sub-orphan")
-    until(lambda: is_kept(path("a", "deep")), "the deep one's conversation")
+    until(lambda: is_kept(run, path("a", "deep")), "the deep one's conversation")
     gate.open()
     run.wait(WAIT_S)
     plan[:] = [calls(("list_subagents", {})), "end"]
     assert last(boss.ask("go", session_id="s-sub-orphan"))["subagents"] == []
-    assert not is_kept(path("a", "deep"))
+    assert not is_kept(run, path("a", "deep"))
 
 
 def test_a_kind_that_is_declared_no_more_is_an_answer() -> None:
@@ -812,9 +833,14 @@ def test_a_swarms_member_a_graphs_node_and_a_workflows_child_have_subagents() ->
 
 def test_an_agent_whose_turns_are_used_up_fails_with_all_of_them() -> None:
     diver = Endless()
-    boss = captain(
-        [calls(spawn("a", mode="async")), "end"], diver.agent, limits=Limits(max_turns=1)
-    )
+
+    @tool
+    def watch() -> str:
+        """Wait until the diver speaks."""
+        return str(diver.speaks.wait(WAIT_S))
+
+    plan = [calls(spawn("a", mode="async"), "watch"), "never"]
+    boss = captain(plan, diver.agent, tools=[watch], limits=Limits(max_turns=1))
     run = boss.ask("go")
     assert (run.outcome, diver.is_cut.wait(5)) == ("failed", True)
     assert terminals(run) == ["run_error"]

@@ -27,8 +27,8 @@ def path(name: str) -> str:
     return f"{ROOT_PATH}/{name}"
 
 
-def spawn(name: str, task: str, mode: str = "sync") -> Call:
-    given = {"kind": "diver", "task_name": name, "task": task, "mode": mode}
+def spawn(name: str, task: str, mode: str = "sync", kind: str = "diver") -> Call:
+    given = {"kind": kind, "task_name": name, "task": task, "mode": mode}
     return Call("spawn_subagent", given)
 
 
@@ -51,11 +51,18 @@ class DiverAgent(Crew):
     tools = (Fetch,)
 
 
+class LeadAgent(Crew):
+    """A subagent that has one of its own."""
+
+    model = "crew:lead"
+    subagents = (Subagent(DiverAgent, kind="diver"),)
+
+
 class CaptainAgent(Crew):
     """Does what the plan of that name says, then tells what it was answered."""
 
     model = "crew:captain"
-    subagents = (Subagent(DiverAgent, kind="diver"),)
+    subagents = (Subagent(DiverAgent, kind="diver"), Subagent(LeadAgent, kind="lead"))
     # A keeper's round makes every timer due, so a wait is over only when all have ended.
     subagent_limits = SubagentLimits(concurrent=2, wait_s=3_600)
     tools = (DiverAgent.as_tool(name="notes", description="Notes.", preserve_context=True),)
@@ -73,6 +80,8 @@ PLANS: dict[str, list[list[Call]]] = {
                   [Call("interject_subagent", {"subagent_id": path("a"), "message": "say yes"})],
                   [WAIT]],
     "notes": [[notes("say A")], [notes("count")]],
+    "nest": [[spawn("top", "begin", kind="lead")]],
+    "leave": [[spawn("top", "begin", "async", kind="lead"), spawn("b", "fetch B", "async")]],
     "begin": [[spawn("a", "say A")]],
     "go on": [[send("a", "count")]],
 }  # fmt: skip
@@ -84,12 +93,12 @@ def script(request: ModelRequest) -> Reply:
     text, turn = _since_user(request)
     told = [block.content for message in request.messages for block in message.content
             if isinstance(block, ToolResult)]  # fmt: skip
-    if request.model == "captain":
+    if request.model != "diver":
         plan = PLANS[text]
         if turn < len(plan):
             return Reply(tool_calls=plan[turn], usage=USAGE)
         # What is said in mid-turn comes before the turn's end or after it.
-        said = f"{len(told)} answers" if text == "interject" else "; ".join(told)
+        said = f"{len(told)} answers" if text in ("interject", "leave") else "; ".join(told)
         return Reply(text=said, usage=USAGE, chunk_chars=int(1e6))
     verb, _, rest = text.partition(" ")
     if verb == "bad":
@@ -129,6 +138,7 @@ ENDS = {
     "follow": [_finished("a", 1, "fetch A"), _finished("a", 2, "5 messages")],
     "notes": ["say A", "3 messages"],
     "interject": ["3 answers"],
+    "leave": ["2 answers"],
     "go on": [_finished("a", 1, "say A"), _finished("a", 2, "3 messages")],
 }
 SCENARIOS = [
@@ -138,6 +148,9 @@ SCENARIOS = [
     # The message meets the subagent at one turn or another, or too late.
     _run("interject", is_timed=True),
     _run("notes"),
+    _run("nest"),
+    # How far they come before their agent ends is not the same.
+    _run("leave", is_timed=True),
     Scenario("two runs", _two_runs),
 ]
 

@@ -709,7 +709,7 @@ def test_only_its_own_conversations_are_restored() -> None:
     name, facts = of_earlier_run("tides")
     play.working = {
         "kept/1": {**facts, "id": f"{path('tides')}/deep"},
-        "kept/2": {**facts, "scope": "0.1"},
+        "kept/2": {**facts, "id": path("other"), "scope": "0.1"},
         "kept/3": "nonsense",
         name: facts,
     }

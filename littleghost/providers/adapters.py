@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 Factory: TypeAlias = Callable[..., Provider]
 
-_PROFILE_OPTIONS = frozenset(field.name for field in fields(Profile)) - {"name", "headers"}
+_FIXED = frozenset({"name", "headers", "dialect"})
+_PROFILE_OPTIONS = frozenset(field.name for field in fields(Profile)) - _FIXED
+# The fields of a profile that mean something in every dialect.
+_SERVICE_OPTIONS = frozenset({"base_url", "key_variables", "needs_key"})
 _PROVIDER_OPTIONS = frozenset({"base_url", "api_key", "headers", "allow_insecure_http"})
 _LIMIT_OPTIONS = frozenset(
     {
@@ -29,7 +32,6 @@ _LIMIT_OPTIONS = frozenset(
         "per_transport",
     }
 )
-_HTTP_OPTIONS = _PROFILE_OPTIONS | _PROVIDER_OPTIONS | _LIMIT_OPTIONS
 
 _registered: dict[str, Factory] = {}
 
@@ -62,17 +64,18 @@ def factory_of(adapter: str, options: Mapping[str, Any]) -> Factory:
         ConfigurationError: There is no such adapter, or it does not know an option.
     """
     if adapter in PROFILES:
-        unknown = sorted(set(options) - _HTTP_OPTIONS)
+        known = _options_of(PROFILES[adapter])
+        unknown = sorted(set(options) - known)
         if unknown:
             raise ConfigurationError(
                 f"adapter {adapter!r} has no option {unknown[0]!r}; it has: "
-                f"{', '.join(sorted(_HTTP_OPTIONS))}"
+                f"{', '.join(sorted(known))}"
             )
         base_url = options.get("base_url") or PROFILES[adapter].base_url
         if not base_url:
             raise ConfigurationError(f"adapter {adapter!r} needs the option 'base_url'")
         checked_url(base_url, bool(options.get("allow_insecure_http")))
-        return partial(_make_compatible, PROFILES[adapter])
+        return partial(_make_service, PROFILES[adapter])
     if adapter == "scripted":
         return ScriptedProvider
     if adapter in _registered:
@@ -83,22 +86,25 @@ def factory_of(adapter: str, options: Mapping[str, Any]) -> Factory:
     )
 
 
-def _make_compatible(profile: Profile, **options: Any) -> Provider:
+def _options_of(profile: Profile) -> frozenset[str]:
+    of_profile = _PROFILE_OPTIONS if profile.dialect == "chat" else _SERVICE_OPTIONS
+    return of_profile | _PROVIDER_OPTIONS | _LIMIT_OPTIONS
+
+
+def _make_service(profile: Profile, **options: Any) -> Provider:
     # httpx takes a tenth of a second to import; only a process that asks a service pays it.
+    from littleghost.providers.anthropic import Anthropic
     from littleghost.providers.http import HttpLimits
     from littleghost.providers.openai_compatible import OpenAICompatible
 
     limits: HttpLimits = HttpLimits(**_only(options, _LIMIT_OPTIONS))
-    habits = {name: getattr(profile, name) for name in ("name", "headers")}
+    habits = {name: getattr(profile, name) for name in _FIXED}
     for name in _PROFILE_OPTIONS:
         habits[name] = options.get(name) or getattr(profile, name)
         if isinstance(options.get(name), bool):
             habits[name] = options[name]
-    return OpenAICompatible(
-        Profile(**habits),
-        limits=limits,
-        **_only(options, _PROVIDER_OPTIONS),
-    )
+    make = Anthropic if profile.dialect == "messages" else OpenAICompatible
+    return make(Profile(**habits), limits=limits, **_only(options, _PROVIDER_OPTIONS))
 
 
 def _only(options: Mapping[str, Any], names: frozenset[str]) -> dict[str, Any]:

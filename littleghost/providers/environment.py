@@ -11,12 +11,15 @@ from littleghost.providers.profiles import PROFILES
 _KEYS = (
     ("LITTLEGHOST_OPENROUTER_API_KEY", "openrouter"),
     ("LITTLEGHOST_OPENAI_API_KEY", "openai"),
+    ("LITTLEGHOST_ANTHROPIC_API_KEY", "anthropic"),
     ("OPENROUTER_API_KEY", "openrouter"),
     ("OPENAI_API_KEY", "openai"),
+    ("ANTHROPIC_API_KEY", "anthropic"),
 )
 DEFAULT_TARGETS = {
     "openrouter": "openrouter:openai/gpt-5.6-luna",
     "openai": "openai:gpt-5.6-luna",
+    "anthropic": "anthropic:claude-sonnet-5-5",
 }
 _TRUE = frozenset({"1", "true", "yes", "on"})
 

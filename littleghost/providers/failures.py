@@ -58,6 +58,8 @@ _STATUS_OF_WORD = {
     "rate_limited": 429,
     "resource_exhausted": 429,
     "insufficient_quota": 429,
+    "billing_error": 402,
+    "request_too_large": 413,
     "timeout": 504,
     "timeout_error": 504,
     "server_error": 500,
@@ -139,6 +141,9 @@ def _failure(
     )
     if is_overflow or status == 413 or (status == 429 and _NEVER_FITS.search(message)):
         return ContextWindowOverflowError(sentence, status=status)
+    if "overloaded_error" in words:
+        # Gateways send it with any status.
+        return OverloadedError(sentence, status=status, retry_after_s=hint)
     if status in (401, 403):
         return AuthenticationError(sentence, status=status)
     if status == 402 or any(map(_SPENT.search, (message, *words))):

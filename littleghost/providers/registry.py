@@ -85,8 +85,9 @@ class Models:
         """Make the models that environment variables describe.
 
         `LITTLEGHOST_MODEL` is the default selection; without it, the first key found among
-        `LITTLEGHOST_OPENROUTER_API_KEY`, `LITTLEGHOST_OPENAI_API_KEY`, `OPENROUTER_API_KEY` and
-        `OPENAI_API_KEY` decides. `LITTLEGHOST_BASE_URL` is where the default's connection is,
+        `LITTLEGHOST_OPENROUTER_API_KEY`, `LITTLEGHOST_OPENAI_API_KEY`,
+        `LITTLEGHOST_ANTHROPIC_API_KEY`, `OPENROUTER_API_KEY`, `OPENAI_API_KEY` and
+        `ANTHROPIC_API_KEY` decides. `LITTLEGHOST_BASE_URL` is where the default's connection is,
         `LITTLEGHOST_API_KEY` the key of a connection that is not built in.
 
         Raises:

@@ -17,6 +17,7 @@ import pytest
 from littleghost.errors import InvalidRequestError, ProviderError
 from littleghost.messages import Message, ToolResult, user
 from littleghost.providers import CallControl, ModelRequest, ToolSpec
+from littleghost.providers.anthropic import Anthropic
 from littleghost.providers.http import HttpLimits
 from littleghost.providers.openai_compatible import OpenAICompatible
 from littleghost.providers.profiles import PROFILES
@@ -30,6 +31,7 @@ except ImportError:
 
 ATTEMPTS = 4
 READ_TIMEOUT_S = 0.5
+DIALECTS = {"openai": (OpenAICompatible, "/v1"), "anthropic": (Anthropic, "/anthropic")}
 WEATHER = ToolSpec(
     "get.weather",
     "Look up the weather.",
@@ -87,11 +89,12 @@ def mock(server):
     return server
 
 
-@pytest.fixture
-def provider(mock):
-    made = OpenAICompatible(
-        PROFILES["openai"],
-        base_url=f"{mock.root}/v1",
+@pytest.fixture(params=DIALECTS)
+def provider(mock, request):
+    make, path = DIALECTS[request.param]
+    made = make(
+        PROFILES[request.param],
+        base_url=f"{mock.root}{path}",
         api_key="test-key",
         limits=HttpLimits(read_timeout_s=READ_TIMEOUT_S),
     )

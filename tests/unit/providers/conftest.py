@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from wire_server import Exchange, WireServer
 
+from littleghost.providers.anthropic import Anthropic
 from littleghost.providers.http import HttpLimits
 from littleghost.providers.openai_compatible import OpenAICompatible
 from littleghost.providers.profiles import PROFILES
@@ -18,16 +19,15 @@ def serve() -> Iterator[Callable[[Callable[[Exchange], None]], WireServer]]:
 
 
 @pytest.fixture
-def connect() -> Iterator[Callable[..., OpenAICompatible]]:
+def connect() -> Iterator[Callable[..., Any]]:
     """Make providers for a server that are closed with the test."""
-    made: list[OpenAICompatible] = []
+    made: list[Any] = []
 
     def make(server: WireServer, profile: str = "openai_compatible", **options: Any):
         names = ("open_timeout_s", "read_timeout_s", "max_response_bytes", "per_transport")
         limits = HttpLimits(**{name: options.pop(name) for name in names if name in options})
-        provider = OpenAICompatible(
-            PROFILES[profile], base_url=server.url, limits=limits, **options
-        )
+        service = Anthropic if PROFILES[profile].dialect == "messages" else OpenAICompatible
+        provider = service(PROFILES[profile], base_url=server.url, limits=limits, **options)
         made.append(provider)
         return provider
 

@@ -165,13 +165,18 @@ def _stop_sequences(value: object) -> list[str]:
 
 
 def _mark(body: dict[str, Any], cache: object) -> None:
-    """Mark the end of what repeats: the tools, the system prompt, the conversation so far."""
+    """Mark the ends of what repeats: the tools, the system prompt, the conversation so far.
+
+    The user's message before the last is where the request before this one had its mark: the
+    service looks back a few blocks only, and a turn may have more results than that.
+    """
     if cache is not True and cache not in ("5m", "1h"):
         raise InvalidRequestError(f"the setting 'cache' is {cache!r}: use True, '5m' or '1h'")
     marker: dict[str, Any] = {"type": "ephemeral"}
     if cache is not True:
         marker["ttl"] = cache
-    for part in (body.get("tools"), body.get("system"), body["messages"][-1]["content"]):
+    said = [message["content"] for message in body["messages"][-3:] if message["role"] == "user"]
+    for part in (body.get("tools"), body.get("system"), *said):
         if part:
             part[-1]["cache_control"] = dict(marker)
 

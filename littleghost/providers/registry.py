@@ -138,7 +138,9 @@ class Models:
         target = self._roles.target(self._chosen(selection))
         connection = self._connection(target.connection, selection)
         profile = PROFILES.get(connection.adapter)
-        if profile is None or not profile.needs_key or connection.options.get("api_key"):
+        if profile is None or connection.options.get("api_key"):
+            return
+        if not connection.options.get("needs_key", profile.needs_key):
             return
         if not self._key_from_environment(connection.adapter):
             raise CredentialError(

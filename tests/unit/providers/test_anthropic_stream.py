@@ -4,6 +4,8 @@ import json
 
 import pytest
 from anthropic_wire import begin, block, call, end, sse, text
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from littleghost.errors import OverloadedError, ProviderError, StreamError
 from littleghost.messages import Reasoning, Text
@@ -301,3 +303,56 @@ def test_a_whole_answer_is_understood():
         MessageStream().feed_whole(json.dumps(error).encode())
     with pytest.raises(StreamError):
         MessageStream().feed_whole(b'{"ok": tru')
+
+
+KINDS = st.sampled_from(
+    [
+        "message_start",
+        "content_block_start",
+        "content_block_delta",
+        "content_block_stop",
+        "message_delta",
+        "message_stop",
+        "text",
+        "thinking",
+        "redacted_thinking",
+        "tool_use",
+        "text_delta",
+        "input_json_delta",
+        "signature_delta",
+        "thinking_delta",
+    ]
+)
+NAMES = st.sampled_from(
+    "index content_block delta message usage id name input text partial_json thinking signature "
+    "data stop_reason input_tokens".split()
+)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3) | KINDS,
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.builds(
+            lambda kind, rest: {"type": kind, **rest},
+            KINDS,
+            st.dictionaries(NAMES, inner, max_size=4),
+        )
+    ),
+    max_leaves=12,
+)
+EVENTS = st.builds(
+    lambda kind, rest: {"type": kind, **rest}, KINDS, st.dictionaries(NAMES, VALUES, max_size=4)
+)
+
+
+@given(st.lists(EVENTS, max_size=8))
+@settings(deadline=None)
+def test_no_event_makes_it_stumble(chunks):
+    stream = MessageStream()
+    for chunk in chunks:
+        for told in stream.feed(json.dumps(chunk)):
+            json.dumps(told.data, allow_nan=False)
+    try:
+        response = stream.finish()[-1].response
+    except StreamError:
+        return
+    json.dumps(response.message.to_json(), allow_nan=False)

@@ -223,3 +223,16 @@ def test_a_connection_of_ones_own():
 
     models.check("anthropic:m")
     assert repr(provider) == "Anthropic('anthropic', base_url='https://proxy.test/v1')"
+
+
+@pytest.mark.parametrize("adapter", ["anthropic", "openai"])
+def test_a_server_of_ones_own_may_need_no_key(serve, adapter):
+    server = serve(replay(HELLO))
+    models = Models({})
+    models.connect("local", adapter, base_url=server.url, needs_key=False)
+    models.check("local:m")
+    if adapter == "anthropic":
+        assert ask(models.resolve("local:m").provider).response.message.text == "hello"
+        assert "x-api-key" not in server.exchanges[0].headers
+        assert server.exchanges[0].path == "/v1/messages"
+    models.close()

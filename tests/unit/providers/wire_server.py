@@ -22,6 +22,7 @@ class Exchange:
     def __init__(self, handler: BaseHTTPRequestHandler, body: bytes) -> None:
         self.body = body
         self.json: dict[str, Any] = json.loads(body) if body else {}
+        self.path = handler.path
         self.headers = handler.headers
         self.client = handler.client_address
         self._handler = handler

@@ -324,8 +324,23 @@ KINDS = st.sampled_from(
     ]
 )
 NAMES = st.sampled_from(
-    "index content_block delta message usage id name input text partial_json thinking signature "
-    "data stop_reason input_tokens".split()
+    [
+        "index",
+        "content_block",
+        "delta",
+        "message",
+        "usage",
+        "id",
+        "name",
+        "input",
+        "text",
+        "partial_json",
+        "thinking",
+        "signature",
+        "data",
+        "stop_reason",
+        "input_tokens",
+    ]
 )
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3) | KINDS,

@@ -31,6 +31,7 @@ except ImportError:
 
 ATTEMPTS = 4
 READ_TIMEOUT_S = 0.5
+CHUNK_DELAY_MS = 15
 DIALECTS = {"openai": (OpenAICompatible, "/v1"), "anthropic": (Anthropic, "/anthropic")}
 WEATHER = ToolSpec(
     "get.weather",
@@ -73,6 +74,9 @@ def server():
         [*command, "--port", str(port), "--log-level", "warning"],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
+        # A model takes its time too. Without pauses the whole answer may be on its way before the
+        # provider has seen that its second piece is broken, and hanging up would come too late.
+        env={**os.environ, "LLMOCK_STREAM_CHUNK_DELAY_MS": str(CHUNK_DELAY_MS)},
     )
     transport = httpx.HTTPTransport(retries=10)
     with httpx.Client(base_url=f"http://127.0.0.1:{port}", transport=transport) as http:

@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import hashlib
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 SCHEMA = "lg:schema"
 WORKERS = "lg:workers"
 KEEPER = "lg:keeper"

@@ -91,13 +91,12 @@ class Plan:
     def _participant_header(self, spec: ParticipantSpec) -> dict[str, Any]:
         """Add a participant's header as text; beside it, what the scripts need of it."""
         header: dict[str, Any] = {
-            "id": spec.id,
             "a": spec.assembly,
             "k": spec.kind,
             "n": spec.label,
         }
         optional = {
-            "up": spec.parent,
+            "up": None if spec.parent == parent_of(spec.id) else spec.parent,
             "j": spec.join,
             "cx": _opaque(spec.context),
             "set": _opaque(spec.settings),
@@ -163,9 +162,27 @@ def _opaque(value: Mapping[str, Any] | None) -> str | None:
     return None if value is None else dumps(value)
 
 
-def read_participant(text: str) -> dict[str, Any]:
-    """Read a participant's header with the application's data in it."""
-    header = json.loads(text)
+def parent_of(participant: str) -> str | None:
+    """Give the participant that an id stands below, or None for the root."""
+    return participant.rpartition(".")[0] or None
+
+
+def read_header(key: str, participant: str, text: str) -> dict[str, Any]:
+    """Read a participant's header, with what follows from its id: its list `m`, state `s` and parent `up`.
+
+    Args:
+        key: The key of the run's record.
+    """
+    header = {"m": f"{key}:m:{participant}", "s": f"{key}:s:{participant}", **json.loads(text)}
+    parent = parent_of(participant)
+    if parent is not None:
+        header.setdefault("up", parent)
+    return header
+
+
+def read_participant(participant: str, text: str) -> dict[str, Any]:
+    """Read a participant's header for its work, with the application's data in it."""
+    header = read_header("", participant, text)
     for name in ("cx", "set", "gr"):
         if name in header:
             header[name] = json.loads(header[name])

@@ -185,7 +185,7 @@ def test_a_failing_turn_does_not_read_the_whole_run(client: redis.Redis) -> None
     before = whole_reads(client)
     journal.commit(lease, [c.Fail({"code": "x"})])
     assert whole_reads(client) == before
-    assert str(client.hget("lg:{00}:r:00-1", "z:0.1")).endswith(",failed")
+    assert str(client.hget("lg:{00}:r:00-1:p", "z:0.1")).endswith(",failed")
 
 
 def test_a_failing_turn_stops_what_was_started_below_it(client: redis.Redis) -> None:

@@ -1,4 +1,4 @@
-"""Reads what a run has in hashes that grow with it: its participants, and what is still to be done."""
+"""Reads what a run has in hashes that grow with it: participants, and what is still to be done."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import redis
 
-from littleghost.journal.plan import read_header
+from littleghost.journal.headers import read_header
 from littleghost.journal.scripts import guarded
 from littleghost.usage import Usage
 
@@ -33,7 +33,7 @@ def left_key(key: str) -> str:
 
 
 def read_hash(client: redis.Redis, name: str, match: str | None = None) -> dict[str, str]:
-    """Read a hash piece by piece; one that changes meanwhile may be told partly old and partly new."""
+    """Read a hash piece by piece; one that changes meanwhile may be told partly as it was."""
     found: dict[str, str] = {}
     cursor = 0
     while True:

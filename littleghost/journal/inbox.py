@@ -16,7 +16,7 @@ from littleghost.errors import (
     SignalError,
 )
 from littleghost.journal.contents import marked, open_key, read_hash, tree_key
-from littleghost.journal.plan import parent_of
+from littleghost.journal.headers import parent_of
 from littleghost.journal.scripts import guarded
 from littleghost.journal.store import RedisJournal, ready_tasks
 from littleghost.json_values import dumps

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from littleghost.engine import commands
 from littleghost.engine.commands import Command, Join, ParticipantSpec, TaskSpec
 from littleghost.journal import keys
+from littleghost.journal.headers import opaque, write_header
 from littleghost.json_values import dumps
 from littleghost.usage import Usage
 
@@ -96,20 +96,20 @@ class Plan:
             "n": spec.label,
         }
         optional = {
-            "up": None if spec.parent == parent_of(spec.id) else spec.parent,
+            "up": spec.parent,
             "j": spec.join,
-            "cx": _opaque(spec.context),
-            "set": _opaque(spec.settings),
+            "cx": opaque(spec.context),
+            "set": opaque(spec.settings),
             "step": spec.step,
             "path": list(spec.path) or None,
-            "gr": _opaque(spec.grants),
+            "gr": opaque(spec.grants),
             "fin": spec.final or None,
         }
         header.update({name: value for name, value in optional.items() if value is not None})
         found: dict[str, Any] = {
             "id": spec.id,
             "k": spec.kind,
-            "h": self.payload(dumps(header)),
+            "h": self.payload(write_header(spec.id, header)),
             "st": self.payload(dumps(spec.state)),
         }
         places = {
@@ -152,41 +152,6 @@ class Plan:
         }
         header.update({name: True for name, flag in flags.items() if flag})
         return header
-
-
-def _opaque(value: Mapping[str, Any] | None) -> str | None:
-    """Write data of the application inside a header, which the scripts read and write again.
-
-    Their JSON keeps neither empty lists nor all digits of a number; a text stays as it is.
-    """
-    return None if value is None else dumps(value)
-
-
-def parent_of(participant: str) -> str | None:
-    """Give the participant that an id stands below, or None for the root."""
-    return participant.rpartition(".")[0] or None
-
-
-def read_header(key: str, participant: str, text: str) -> dict[str, Any]:
-    """Read a participant's header, with what follows from its id: its list `m`, state `s` and parent `up`.
-
-    Args:
-        key: The key of the run's record.
-    """
-    header = {"m": f"{key}:m:{participant}", "s": f"{key}:s:{participant}", **json.loads(text)}
-    parent = parent_of(participant)
-    if parent is not None:
-        header.setdefault("up", parent)
-    return header
-
-
-def read_participant(participant: str, text: str) -> dict[str, Any]:
-    """Read a participant's header for its work, with the application's data in it."""
-    header = read_header("", participant, text)
-    for name in ("cx", "set", "gr"):
-        if name in header:
-            header[name] = json.loads(header[name])
-    return header
 
 
 def stored_event(command: commands.Emit, participant: str) -> str:

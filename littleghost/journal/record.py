@@ -20,7 +20,8 @@ OVER = frozenset({"completed", "failed", "partial", "cancelled"})
 class RunRecord:
     """The facts of a run at one moment.
 
-    What grows with the number of participants is read when it is first asked for, and is as new as that.
+    What grows with the number of participants is read when it is first asked for, and is as new as
+    that.
 
     Attributes:
         status: queued, running, waiting (for a person or a signal), stopping, or the outcome.
@@ -136,7 +137,8 @@ def _status(status: str, contents: Contents) -> str:
 def find_record(journal: RedisJournal, run_id: str) -> RunRecord | None:
     """Read a run's facts; None when there is no such run.
 
-    Cost: one round trip, whatever the number of participants; more only for a run that no worker has a task of.
+    Cost: one round trip, whatever the number of participants; more only for a run that no worker
+    has a task of.
     """
     key, _ = journal.place(run_id)
     pipeline = journal.client.pipeline(transaction=False)

@@ -9,9 +9,10 @@ from typing import Any, cast
 
 from littleghost.errors import RunNotFoundError, SessionBusyError, SessionChangedError
 from littleghost.journal.contents import left_key, marked, open_key, read_hash, tree_key
-from littleghost.journal.plan import Plan, read_header
-from littleghost.journal.scripts import guarded
+from littleghost.journal.headers import read_header
+from littleghost.journal.plan import Plan
 from littleghost.journal.record import OVER
+from littleghost.journal.scripts import guarded
 from littleghost.journal.store import RedisJournal, duplicate, ready_tasks
 
 
@@ -57,7 +58,7 @@ def read_remains(journal: RedisJournal, run_id: str) -> Remains | None:
     record = cast("dict[str, str]", guarded(lambda: journal.client.hgetall(key)))
     if not record:
         return None
-    # What it had open is moved to where it is kept piece by piece; a run that goes on is not retried.
+    # What it had open is moved to its place piece by piece; a run that goes on is not retried.
     while record["status"] in OVER and not journal.clear(run_id, pieces=1000):
         pass
     parts = [tree_key(key), open_key(key), left_key(key), f"{key}:r"]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from littleghost.engine.unfinished import COORDINATOR, awaited, kept, reopened
-from littleghost.journal.plan import parent_of
+from littleghost.journal.headers import write_header
 from littleghost.journal.remains import Remains
 from littleghost.json_values import dumps
 
@@ -156,9 +156,7 @@ class _Reviving:
                     again[kind] = new_key + name
                 if name == f":{kind}:{pid}":
                     del again[kind]
-            if "up" in again and again["up"] == parent_of(pid):
-                del again["up"]
-            new.fields[f"p:{pid}"] = dumps(again)
+            new.fields[f"p:{pid}"] = write_header(pid, again)
         for pid, state in self._states.items():
             kind = self._participants[pid]["k"]
             again = reopened(kind, state, self._states.keys(), self._now_ms)

@@ -15,8 +15,9 @@ from littleghost.engine.ports import Committed, Lease, ReadyTask, RunMemory
 from littleghost.errors import DuplicateRunError, SchemaVersionError, SessionBusyError
 from littleghost.ids import partition_of
 from littleghost.journal import keys
+from littleghost.journal.headers import read_participant
 from littleghost.journal.memory import Memories
-from littleghost.journal.plan import Plan, read_participant
+from littleghost.journal.plan import Plan
 from littleghost.journal.scripts import Scripts, guarded
 
 _CREATE_FIRST_PAYLOAD = 4
@@ -293,7 +294,7 @@ class RedisJournal:
         return key, [*named, os.urandom(6).hex(), *events]
 
     def clear(self, run_id: str, *, pieces: int) -> bool:
-        """Clear up what a run had open that has ended, or is being stopped, or has lost participants.
+        """Clear up what a run had open that has ended, is being stopped, or lost participants.
 
         Args:
             pieces: How many pieces to do at most, each a script of a few milliseconds.

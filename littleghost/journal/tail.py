@@ -18,7 +18,7 @@ from littleghost.events import (
 )
 from littleghost.failure import Failure
 from littleghost.journal.contents import tree_key
-from littleghost.journal.plan import read_header
+from littleghost.journal.headers import read_header
 from littleghost.journal.record import RunRecord, find_record
 from littleghost.journal.scripts import guarded
 from littleghost.journal.store import RedisJournal
@@ -119,7 +119,7 @@ class Tail:
         pipeline.hget(self._key, "inv")
         if missing:
             pipeline.hmget(tree_key(self._key), [f"p:{name}" for name in missing])
-        asked, *more = cast("list[Any]", guarded(pipeline.execute))
+        asked, *more = guarded(pipeline.execute)
         self._invocation = json.loads(asked) if asked else {}
         for name, row in zip(missing, more[0] if more else (), strict=True):
             self._participants[name] = read_header(self._key, name, row or '{"n": "", "a": ""}')

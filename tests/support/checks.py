@@ -153,7 +153,7 @@ def _counts(client: redis.Redis, key: str) -> bool:
 
 
 def check_expiry(client: redis.Redis, prefix: str, run_id: str) -> None:
-    """Check that everything of an ended run goes away by itself, or that the keeper is to see to it."""
+    """Check that everything of an ended run goes away, by itself or by the keeper's hand."""
     if client.zscore(f"{prefix}clearing", run_id) is not None:
         return
     for name in client.scan_iter(f"{prefix}r:{run_id}*", count=1000):

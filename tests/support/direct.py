@@ -12,8 +12,9 @@ from littleghost.celery.envelope import template
 from littleghost.engine import commands as c
 from littleghost.engine.ports import Lease
 from littleghost.journal import keys
+from littleghost.journal.headers import read_header
 from littleghost.journal.keeper import Keeper
-from littleghost.journal.plan import Plan, read_header
+from littleghost.journal.plan import Plan
 from littleghost.journal.scripts import constants
 from littleghost.journal.store import RedisJournal
 from littleghost.journal.workers import Workers

@@ -17,7 +17,7 @@ local found, cursor, fields = {}, '0', nil
 if ARGV[5] == '' then
   fields = call('HGETALL', run.open)
 else
-  cursor, fields = unpack(call('HSCAN', run.open, ARGV[5], 'COUNT', PIECE))
+  cursor, fields = unpack(call('HSCAN', run.open, ARGV[5], 'COUNT', 2 * PIECE))
 end
 for i = 1, #fields, 2 do
   if fields[i]:sub(1, 2) == 't:' then

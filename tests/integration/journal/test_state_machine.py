@@ -14,8 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from littleghost.engine import commands as c
 from littleghost.engine.ports import Lease
 from littleghost.journal import keys
+from littleghost.journal.headers import read_header
 from littleghost.journal.memory import Memories
-from littleghost.journal.plan import read_header
 from littleghost.journal.record import Records
 from tests.support.checks import check_documented, check_journal, dump
 from tests.support.direct import (

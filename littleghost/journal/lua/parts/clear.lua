@@ -3,15 +3,15 @@
 -- does: a claim is refused (`may_begin`), and what workers have is taken from them in the script that decides
 -- so. One piece is done there too, which is all of it for most runs; the keeper does others (`clear.lua`) for the
 -- runs in the index `clearing`. `cur` in the record says how far a pass over a hash has come.
-local PIECE = 1000
+local PIECE, PARTICIPANTS = 300, 800
 
 local function expire_at(run)
   return math.ceil(tonumber(get(run, 'ended')) / 1000) + RETENTION_S
 end
 
 -- Look at one piece of a hash; gives whether that was the last one of the pass.
-local function each_field(run, key, see)
-  local cursor, rows = unpack(call('HSCAN', key, get(run, 'cur') or '0', 'COUNT', PIECE))
+local function each_field(run, key, count, see)
+  local cursor, rows = unpack(call('HSCAN', key, get(run, 'cur') or '0', 'COUNT', count))
   for i = 1, #rows, 2 do see(rows[i]:sub(1, 2), rows[i]:sub(3), rows[i + 1]) end
   if cursor == '0' then call('HDEL', run.key, 'cur') else call('HSET', run.key, 'cur', cursor) end
   return cursor == '0'
@@ -39,7 +39,7 @@ end
 
 -- What a stopped run had not begun.
 local function clear_unbegun(run)
-  return each_field(run, run.open, function(kind, name, value)
+  return each_field(run, run.open, PIECE, function(kind, name, value)
     local task = kind == 't:' and cjson.decode(value)
     if task and task.s ~= 'leased' then clear_task(run, name, task, false) end
   end)
@@ -50,7 +50,7 @@ local function clear_gone(run)
   local status, holder, gone = unpack(call('HMGET', run.key, 'status', 'xh', 'gone'))
   if not gone then return true end
   local is_well, is_free, signals = status == 'completed', false, {}
-  local is_last = each_field(run, run.open, function(kind, name, value)
+  local is_last = each_field(run, run.open, PIECE, function(kind, name, value)
     if kind == 't:' then
       local task = cjson.decode(value)
       if is_gone(run, task.p) then
@@ -92,7 +92,7 @@ end
 -- What a run had open when it ended.
 local function clear_open(run)
   local is_well = get(run, 'status') == 'completed'
-  local is_last = each_field(run, run.open, function(kind, name, value)
+  local is_last = each_field(run, run.open, PIECE, function(kind, name, value)
     if kind == 't:' then
       clear_task(run, name, cjson.decode(value), is_well)
     elseif kind == 'j:' then
@@ -110,7 +110,7 @@ end
 
 local function expire_participants(run)
   local at = expire_at(run)
-  return each_field(run, run.tree, function(kind, name)
+  return each_field(run, run.tree, PARTICIPANTS, function(kind, name)
     if kind == 'p:' then
       call('EXPIREAT', run.key .. ':m:' .. name, at)
       call('EXPIREAT', run.key .. ':s:' .. name, at)
@@ -120,7 +120,7 @@ end
 
 local function expire_talks_of(run)
   local at, talks = expire_at(run), run.key .. ':k'
-  return each_field(run, talks, function(kind, name)
+  return each_field(run, talks, PIECE, function(kind, name)
     call('EXPIREAT', talks .. ':' .. kind .. name, at)
   end)
 end

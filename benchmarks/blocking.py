@@ -2,8 +2,9 @@
 
 python -m benchmarks.blocking [--count 10000] [--repeat 3]
 
-A run is made by hand: a coordinator starts children in pieces, and then something ends them all. Each
-row is the script of a stage that took most; of several repeats the least, as a busy machine only adds.
+A run is made by hand: a coordinator starts children in pieces, and then something ends them all.
+Each row is the script of a stage that took most CPU of Redis's main thread; of several repeats
+the least, as a busy machine only adds to it.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ class Flow:
         plan.fields["i"] = [plan.payload(json.dumps({"role": "user", "content": []}))]
         plan.fields["f"] = [[name, plan.payload("{}")] for name in ("asm", "inv", "fp", "ln")]
         root = c.ParticipantSpec(id="0", assembly="m:W", kind="workflow", label="w", state={})
-        plan.start([root], [c.TaskSpec(id="0-a", kind="advance", participant="0", queue=QUEUE)], [])
+        advance = c.TaskSpec(id="0-a", kind="advance", participant="0", queue=QUEUE)
+        plan.start([root], [advance], [])
         self.journal.create(self.run_id, plan)
 
     def take(self, task: str) -> Lease:
@@ -70,7 +72,8 @@ class Flow:
                 c.ParticipantSpec(
                     id=name, assembly="m:A", kind="agent", label="a", state={"turn": 0},
                     parent="0", join="0-j0", records=(record,),
-                    step={"name": "a", "id": name, "attempt": 1, "predecessors": [], "branch": None},
+                    step={"name": "a", "id": name, "attempt": 1, "predecessors": [],
+                          "branch": None},
                 )
                 for name in piece
             ]  # fmt: skip
@@ -106,7 +109,7 @@ class Flow:
         self.journal.commit(self.take("0-a"), [c.Complete({"participant": "0", "message": 0})])
 
     def lose(self) -> None:
-        """Let one child of a join fail that fails at once, and the coordinator stop the others."""
+        """Let one child fail of a join that fails at once, and the coordinator stop the others."""
         name = next(n for n in self.names if self.client.zscore("lg:{00}:ready", self._ref(n)))
         self.journal.commit(self.take(f"{name}-t0"), [c.Fail({"code": "x"})])
         others = tuple(n for n in self.names if n != name)
@@ -117,7 +120,7 @@ class Flow:
 
 
 class Scripts:
-    """Measures what each script takes of the CPU of Redis's main thread: others cannot add to that."""
+    """Measures what each script takes of Redis's CPU (main thread); others add nothing to that."""
 
     def __init__(self, journal: RedisJournal) -> None:
         self._client = journal.client

@@ -50,7 +50,11 @@ def read_header(key: str, participant: str, text: str) -> dict[str, Any]:
     Args:
         key: The key of the run's record.
     """
-    header: dict[str, Any] = {"m": f"{key}:m:{participant}", "s": f"{key}:s:{participant}", **json.loads(text)}
+    header: dict[str, Any] = {
+        "m": f"{key}:m:{participant}",
+        "s": f"{key}:s:{participant}",
+        **json.loads(text),
+    }
     parent = parent_of(participant)
     if parent is not None:
         header.setdefault("up", parent)

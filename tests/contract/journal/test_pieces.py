@@ -168,7 +168,10 @@ def test_what_is_started_after_a_failure_is_ready_to_be_stopped(client: redis.Re
 
 
 def whole_reads(client: redis.Redis) -> int:
-    return int(client.info("commandstats").get("cmdstat_hgetall", {}).get("calls", 0))
+    stats = client.info("commandstats")
+    return sum(
+        int(stats.get(f"cmdstat_{name}", {}).get("calls", 0)) for name in ("hgetall", "hscan")
+    )
 
 
 def child(pid: str, parent: str) -> c.Start:

@@ -144,6 +144,8 @@ local function clear(run)
   local status, stop, at = unpack(call('HMGET', run.key, 'status', 'stop', 'clr'))
   local steps = is_over(status) and OVER or stop and STOPPING or LIVE
   at = tonumber(at or 1)
+  -- The record of a run gets its expiry last.
+  if is_over(status) and call('PTTL', run.key) >= 0 then at = #steps + 1 end
   while steps[at] and steps[at](run) do at = at + 1 end
   if steps[at] then
     call('HSET', run.key, 'clr', at)

@@ -142,13 +142,19 @@ end
 -- What the newest attempt at a turn had said, from the live text of the participant whose answer would
 -- be the run's; a withdrawn attempt said nothing.
 local function unfinished_text(run)
-  local pieces, who = {}, get(run, 'fin') or '0'
-  for _, entry in ipairs(call('XREVRANGE', run.key .. ':d', '+', '-', 'COUNT', 4000)) do
-    local item = cjson.decode(entry[2][2])
-    if item.p == who then
-      if item.type == 'model_start' or item.type == 'model_retry' then break end
-      if item.type == 'text_delta' then pieces[#pieces + 1] = item.d.text end
+  local pieces, who, from = {}, get(run, 'fin') or '0', '+'
+  for _ = 1, 20 do
+    local page = call('XREVRANGE', run.key .. ':d', from, '-', 'COUNT', 200)
+    from = nil
+    for _, entry in ipairs(page) do
+      from = '(' .. entry[1]
+      local item = cjson.decode(entry[2][2])
+      if item.p == who then
+        if item.type == 'model_start' or item.type == 'model_retry' then from = nil break end
+        if item.type == 'text_delta' then pieces[#pieces + 1] = item.d.text end
+      end
     end
+    if not from then break end
   end
   for i = 1, math.floor(#pieces / 2) do
     pieces[i], pieces[#pieces + 1 - i] = pieces[#pieces + 1 - i], pieces[i]

@@ -31,8 +31,8 @@ if not task or task.s ~= 'leased' or task.w ~= worker or task.a ~= tonumber(ARGV
   return { 'ok', told, false, format('%.0f', NOW), -1 }
 end
 local plan = cjson.decode(ARGV[9])
-local part = participant_of(run, task.p)
-local stopped = get(run, 'stop')
+local part, head = participant_of(run, task.p)
+local stopped, gone = unpack(call('HMGET', run.key, 'stop', 'gone'))
 if plan.done and plan['or'] and not stopped and call('HEXISTS', run.key .. ':b', task.p) == 1 then
   return { 'mail' }
 end
@@ -136,11 +136,11 @@ end
 
 local nxt, leased = ready[1], false
 if plan.next and #ready == 1 and plan.next[nxt.task.q] and nxt.run.key == run.key
-  and not (get(run, 'gone') and is_gone(run, nxt.task.p)) then
+  and not ((gone or plan.k or ends) and is_gone(run, nxt.task.p)) then
   ready = {}
   lease(run, nxt.tid, nxt.task, worker, ARGV[6])
   if nxt.task.p ~= task.p then known = nxt.task.p == part.up and plan.up or 0 end
-  leased = lease_answer(run, nxt.tid, nxt.task, ARGV[7], known)
+  leased = lease_answer(run, nxt.tid, nxt.task, ARGV[7], known, nxt.task.p == task.p and head)
 end
 local told = publish_ready()
 call('SET', answers, cmsgpack.pack({ told, leased and nxt.tid, leased and nxt.task.a }), 'EX', ANSWER_S)

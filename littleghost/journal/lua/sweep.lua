@@ -29,8 +29,11 @@ end
 local unclaimed = {}
 for _, name in ipairs(due('ready')) do
   local at = name:find('|', 1, true)
-  local task = task_of(run_of(name:sub(1, at - 1)), name:sub(at + 1))
-  if task and task.s == 'ready' then
+  local run = run_of(name:sub(1, at - 1))
+  local task = task_of(run, name:sub(at + 1))
+  if task and not may_begin(run, task.p) then
+    call('ZADD', P .. 'ready', NOW + 60000, name)
+  elseif task and task.s == 'ready' then
     unclaimed[#unclaimed + 1] = { name, task.q, format('%.0f', task.at), task.n }
   else
     call('ZREM', P .. 'ready', name)

@@ -47,13 +47,14 @@ local function all_above(pid)
   return found
 end
 
--- A header leaves out what follows from the participant's id.
+-- A header leaves out what follows from the participant's id. Gives its text as well.
 local function participant_of(run, pid)
-  local part = cjson.decode(call('HGET', run.tree, 'p:' .. pid))
+  local head = call('HGET', run.tree, 'p:' .. pid)
+  local part = cjson.decode(head)
   part.m = part.m or (run.key .. ':m:' .. pid)
   part.s = part.s or (run.key .. ':s:' .. pid)
   part.up = part.up or pid:match('^(.*)%.')
-  return part
+  return part, head
 end
 
 -- Events are numbered per run; the number is the resume cursor. Durable events and live text have a

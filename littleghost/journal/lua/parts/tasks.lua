@@ -221,11 +221,11 @@ end
 
 -- Answer a claim: header, payload, invocation, participant, state, time left, list, working state.
 -- `created` is the creation time of the run the caller remembers, so that an id used again after its
--- first run expired is never mixed up with it.
-local function lease_answer(run, tid, task, created, known)
+-- first run expired is never mixed up with it. `head` is the participant's header if it was read before.
+local function lease_answer(run, tid, task, created, known, head)
   local f = call('HMGET', run.key, 'deadline', 'fp', 'asm', 'ln', 'created', 'base')
   local work = call('HMGET', run.open, 'd:' .. tid, 'x:' .. task.p)
-  local head = call('HGET', run.tree, 'p:' .. task.p)
+  head = head or call('HGET', run.tree, 'p:' .. task.p)
   local knows_run = created == f[5]
   local part = cjson.decode(head)
   local left = f[1] and format('%.0f', tonumber(f[1]) - NOW) or ''

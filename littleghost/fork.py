@@ -13,6 +13,7 @@ from littleghost import registry
 from littleghost.engine.opening import ROOT
 from littleghost.errors import InvocationError, RunNotFoundError
 from littleghost.invocation import Invocation, read_invocation
+from littleghost.journal.contents import open_key
 from littleghost.journal.record import RunRecord
 from littleghost.journal.scripts import guarded
 from littleghost.json_values import dumps
@@ -172,7 +173,7 @@ class _Source:
             answers = {**dict(enumerate(said)), **answers}
         if turn in answers:
             return _Point(answers[turn] + 1, answers[turn])
-        state = guarded(lambda: self._work.client.hget(self._key, f"x:{ROOT}"))
+        state = guarded(lambda: self._work.client.hget(open_key(self._key), f"x:{ROOT}"))
         if json.loads(cast("str", state or "{}")).get("turn", 0) != turn:
             return None
         # It goes on now, or was cut or failed.

@@ -21,7 +21,7 @@ from littleghost.ids import check_run_id, id_in, partition_of
 from littleghost.invocation import Invocation, read_deadline
 from littleghost.journal import keys
 from littleghost.journal.plan import Plan, stored_event
-from littleghost.journal.record import RunRecord, parse_record
+from littleghost.journal.record import RunRecord
 from littleghost.journal.remains import Remains, begin_again, read_remains
 from littleghost.journal.revival import revive
 from littleghost.json_values import dumps
@@ -40,7 +40,7 @@ def retry_run(old_id: str, *, new_id: str | None, deadline: Deadline) -> str:
     old = read_remains(work.journal, old_id)
     if old is None:
         raise RunNotFoundError(f"no run {old_id!r} to retry")
-    record = parse_record(old_id, old.fields)
+    record = cast("RunRecord", work.records.find(old_id))
     _check(record, old)
     partition = partition_of(old_id, work.settings.partitions)
     own = None if new_id is None else check_run_id(str(new_id))

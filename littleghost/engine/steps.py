@@ -21,7 +21,7 @@ from littleghost.policy import StepPolicy
 Children = Mapping[str, Mapping[str, Any]]
 # How many children one commit starts, and how many it tells the end of. A commit blocks Redis: one
 # started takes about 30 µs of it, one told of 5 µs; 20 ms are the most that anybody should wait.
-START_PIECE, CLOSE_PIECE = 250, 1000
+START_PIECE, CLOSE_PIECE = 125, 1000
 
 
 def children_of(lease: Lease) -> Children:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Any, cast
 
 from littleghost.engine.interjection import entry_of
 from littleghost.errors import (
@@ -15,6 +15,9 @@ from littleghost.errors import (
     RunOverError,
     SignalError,
 )
+from littleghost.journal.contents import marked, open_key, read_hash, tree_key
+from littleghost.journal.headers import parent_of
+from littleghost.journal.scripts import guarded
 from littleghost.journal.store import RedisJournal, ready_tasks
 from littleghost.json_values import dumps
 from littleghost.messages import Message
@@ -113,16 +116,21 @@ class Inbox:
         """
         key, prefix = self._journal.place(run_id)
         entry = entry_of(message, message_id, batch_key)
-        told = self._journal.scripts.run(
-            "interject",
-            key,
-            prefix,
-            run_id,
-            entry,
-            f"m:{message_id}",
-            _digest(entry),
-            MAX_MESSAGES,
-        )
+        told = ["moved"]
+        while told[0] == "moved":
+            agents = self._agents(key)
+            told = self._journal.scripts.run(
+                "interject",
+                key,
+                prefix,
+                run_id,
+                entry,
+                f"m:{message_id}",
+                _digest(entry),
+                MAX_MESSAGES,
+                len(agents),
+                agents[0] if agents else "",
+            )
         _refuse_missing(run_id, told)
         if told[0] == "differs":
             raise InterjectionError(
@@ -138,11 +146,36 @@ class Inbox:
             )
         return str(told[1]), int(told[2])
 
+    def _agents(self, key: str) -> list[str]:
+        """List the agents at work that somebody may speak to.
+
+        What works for an agent, as its tool or subagent, is not spoken to directly.
+        """
+        client = self._journal.client
+        names = list(marked(read_hash(client, open_key(key), match="x:*"), "x:"))
+        if not names:
+            return []
+        fields = [f"p:{name}" for name in names]
+        rows = cast("list[str | None]", guarded(lambda: client.hmget(tree_key(key), fields)))
+        agents = {
+            name
+            for name, row in zip(names, rows, strict=True)
+            if row and json.loads(row)["k"] == "agent"
+        }
+        return [name for name in agents if not _is_below(name, agents)]
+
     def withdraw(self, run_id: str, participant: str, message_id: str) -> bool:
         """Take a message back; False when the agent has got it already."""
         key, prefix = self._journal.place(run_id)
         told = self._journal.scripts.run("withdraw", key, prefix, run_id, participant, message_id)
         return bool(told[0])
+
+
+def _is_below(participant: str, others: Collection[str]) -> bool:
+    above = parent_of(participant)
+    while above is not None and above not in others:
+        above = parent_of(above)
+    return above is not None
 
 
 def _refuse_missing(run_id: str, told: list[Any]) -> None:

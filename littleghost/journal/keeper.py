@@ -24,6 +24,8 @@ from littleghost.journal.workers import Workers
 logger = logging.getLogger("littleghost.keeper")
 # How many due entries of one kind and partition one round handles.
 ROUND_LIMIT = 500
+# How many pieces of one run it clears up in a round.
+CLEAR_PIECES = 200
 # A message published this shortly before the newest delivered one may still be on its way.
 MARGIN_MS = 200
 # How often workers that died long ago are taken off the register.
@@ -113,7 +115,7 @@ class Keeper:
     def _partition(
         self, partition: int, row: list[Any], alive: set[str], delivered: Mapping[str, int]
     ) -> None:
-        _now, fired, unclaimed, deadlines, stops, audits, holders, _ = row
+        _now, fired, unclaimed, deadlines, stops, audits, holders, _, clearing = row
         journal = self._journal
         journal.publish(ready_tasks(fired))
         for run_id in deadlines:
@@ -128,6 +130,8 @@ class Keeper:
             self._republish(partition, unclaimed, delivered)
         for run_id in audits:
             self.audit(run_id, mend=True)
+        for run_id in clearing:
+            journal.clear(run_id, pieces=CLEAR_PIECES)
 
     def _reclaim(self, partition: int, worker: str) -> None:
         prefix = keys.prefix(partition)
@@ -171,12 +175,24 @@ class Keeper:
         key, prefix = self._journal.place(run_id)
         error = Failure.of(RunError("nothing was left that could have moved this run on"))
         args = (prefix, run_id, "1" if mend else "", json.dumps(error.to_json()))
-        answer = self._journal.scripts.run("audit", key, *args)
-        if len(answer) > 1:
-            self._journal.publish(ready_tasks(answer[1]))
-        if answer[0] == "abandoned":
+        verdict, cursor = "more", "0"
+        while True:
+            answer = self._journal.scripts.run("audit", key, *args, cursor)
+            if len(answer) > 1:
+                self._journal.publish(ready_tasks(answer[1]))
+            if verdict == "more":
+                verdict = str(answer[0])
+            cursor = str(answer[2]) if len(answer) > 2 else "0"
+            # One proof is enough, but everything is mended.
+            if cursor == "0" or (verdict != "more" and not mend):
+                break
+        if verdict == "more":
+            answer = self._journal.scripts.run("audit", key, *args, "")
+            self._journal.publish(ready_tasks(answer[1]) if len(answer) > 1 else ())
+            verdict = str(answer[0])
+        if verdict == "abandoned":
             logger.error("run %s was abandoned", run_id)
-        return str(answer[0])
+        return verdict
 
 
 def _newest(rows: Sequence[Sequence[str]]) -> dict[str, int]:

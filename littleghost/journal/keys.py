@@ -5,8 +5,12 @@ prefix `lg:{07}:`, whose braces make them share one Redis Cluster slot.
 
 | key (after the prefix) | type | holds | ends |
 | --- | --- | --- | --- |
-| `r:<run>` | hash | the run's record, task headers `t:`, payloads `d:`, participants `p:` `x:`, tokens `u:` `w:`, joins `j:`, definitions `def:`, answers of people `a:`, what was sent in `i:` | retention after the end |
-| in it | fields | what a run that did not end well had open: `ot:` `od:` `oj:` `f:` | when it completes after all, else with it |
+| `r:<run>` | hash | the run's record, definitions `def:`; small, however many participants there are | retention after the end, given when all else has it |
+| `r:<run>:t` | hash | what is still to be done: task headers `t:`, payloads `d:`, joins `j:`, states of participants `x:` | with the run |
+| `r:<run>:p` | hash | what is kept of participants: headers `p:`, ends `z:`, tokens `u:` `w:`, whether they started others `b:`; answers of people `a:`, what was sent in `i:` | with the run |
+| `r:<run>:f` | hash | what a run that did not end well had open: `ot:` `od:` `oj:` `x:` `f:` | when it completes after all, else with the run |
+| `r:<run>:l` `:w` | set, sorted set | tasks that workers have; who waits for which signal | used up, or the run's end |
+| `r:<run>:gone` | set | participants that were cancelled, until what they had open is cleared up | cleared up |
 | `r:<run>:e` | stream | durable events, ids `1-0`, `2-0`, … | with the run |
 | `r:<run>:d` | stream | live text of the newest turns, same numbering | with the run |
 | `r:<run>:m:<participant>` | list | messages of an agent, results of a composite | with the run |
@@ -18,6 +22,7 @@ prefix `lg:{07}:`, whose braces make them share one Redis Cluster slot.
 | `s:<hash>` `:m` `:s` `:q` | hash, list, hash, list | a session's holder, messages, state, waiting runs | session time after its last run |
 | `s:<hash>:k` `r:<run>:k`, `…:k:<key>` | hash, lists | conversations of subagents: facts by key, messages | with the session, or the run |
 | `ready` `timers` `deadlines` `stops` `live` | sorted sets | what the keeper looks at, by time in ms | entries leave with their run |
+| `clearing` | sorted set | runs of which something is to be cleared up, such as keys without an expiry yet | the keeper has done it |
 | `runs` | sorted set | runs by creation time | entries leave a week after retention |
 | `held:<worker>` `holders` | sets | tasks leased by a worker; workers that hold any | given back or reclaimed |
 | `control:<worker>` | hash | stop notes for running tasks | 60 s |
@@ -33,7 +38,7 @@ from __future__ import annotations
 
 import hashlib
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 SCHEMA = "lg:schema"
 WORKERS = "lg:workers"
 KEEPER = "lg:keeper"

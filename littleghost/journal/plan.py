@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from littleghost.engine import commands
 from littleghost.engine.commands import Command, Join, ParticipantSpec, TaskSpec
 from littleghost.journal import keys
+from littleghost.journal.headers import opaque, write_header
 from littleghost.json_values import dumps
 from littleghost.usage import Usage
 
@@ -91,7 +91,6 @@ class Plan:
     def _participant_header(self, spec: ParticipantSpec) -> dict[str, Any]:
         """Add a participant's header as text; beside it, what the scripts need of it."""
         header: dict[str, Any] = {
-            "id": spec.id,
             "a": spec.assembly,
             "k": spec.kind,
             "n": spec.label,
@@ -99,18 +98,18 @@ class Plan:
         optional = {
             "up": spec.parent,
             "j": spec.join,
-            "cx": _opaque(spec.context),
-            "set": _opaque(spec.settings),
+            "cx": opaque(spec.context),
+            "set": opaque(spec.settings),
             "step": spec.step,
             "path": list(spec.path) or None,
-            "gr": _opaque(spec.grants),
+            "gr": opaque(spec.grants),
             "fin": spec.final or None,
         }
         header.update({name: value for name, value in optional.items() if value is not None})
         found: dict[str, Any] = {
             "id": spec.id,
             "k": spec.kind,
-            "h": self.payload(dumps(header)),
+            "h": self.payload(write_header(spec.id, header)),
             "st": self.payload(dumps(spec.state)),
         }
         places = {
@@ -154,23 +153,6 @@ class Plan:
         }
         header.update({name: True for name, flag in flags.items() if flag})
         return header
-
-
-def _opaque(value: Mapping[str, Any] | None) -> str | None:
-    """Write data of the application inside a header, which the scripts read and write again.
-
-    Their JSON keeps neither empty lists nor all digits of a number; a text stays as it is.
-    """
-    return None if value is None else dumps(value)
-
-
-def read_participant(text: str) -> dict[str, Any]:
-    """Read a participant's header with the application's data in it."""
-    header = json.loads(text)
-    for name in ("cx", "set", "gr"):
-        if name in header:
-            header[name] = json.loads(header[name])
-    return header
 
 
 def stored_event(command: commands.Emit, participant: str) -> str:

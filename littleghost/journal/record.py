@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from littleghost.journal.contents import Contents, tree_key
 from littleghost.journal.scripts import guarded
 from littleghost.journal.store import RedisJournal
 from littleghost.trajectory import Step, steps_of
@@ -16,22 +16,23 @@ from littleghost.usage import Usage
 OVER = frozenset({"completed", "failed", "partial", "cancelled"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class RunRecord:
     """The facts of a run at one moment.
+
+    What grows with the number of participants is read when it is first asked for, and is as new as
+    that.
 
     Attributes:
         status: queued, running, waiting (for a person or a signal), stopping, or the outcome.
         created_ms: Journal time; so are the other times. 0 is not yet.
-        usage_of: Tokens by participant.
-        ends: Start and end in ms and status, by participant below the root.
+        usage: Tokens of all participants.
         events: How many events there are.
-        tasks: Headers of the tasks that are not done, by id.
-        payloads: What those of them that are tool calls call, JSON text by id.
         waits_for_session: Whether an earlier run of the session goes first.
         last_record: Index of the root's last record when the run ended; -1 is the newest.
         base: How many records of the root's list are older than the run.
         lane: "" or "batch".
+        contents: Gives what is kept of participants, and what is still to be done.
     """
 
     run_id: str
@@ -45,17 +46,14 @@ class RunRecord:
     text: str
     result: Mapping[str, Any] | None
     error: Mapping[str, Any] | None
-    usage_of: Mapping[str, Usage]
-    ends: Mapping[str, tuple[int, int, str]]
+    usage: Usage
     events: int
-    tasks: Mapping[str, Mapping[str, Any]]
-    payloads: Mapping[str, str]
-    participants: Mapping[str, Mapping[str, Any]]
     waits_for_session: bool
     last_record: int
     fingerprint: str
     base: int
     lane: str
+    contents: Contents
 
     @property
     def is_over(self) -> bool:
@@ -63,37 +61,38 @@ class RunRecord:
         return self.status in OVER
 
     @property
-    def usage(self) -> Usage:
-        """Tokens of all participants."""
-        return sum(self.usage_of.values(), Usage())
-
-    @property
     def outcome(self) -> str | None:
         """How the run ended, or None."""
         return self.status if self.is_over else None
 
+    @property
+    def participants(self) -> Mapping[str, Mapping[str, Any]]:
+        """Headers by participant."""
+        return self.contents.participants
 
-def parse_record(run_id: str, fields: Mapping[str, str]) -> RunRecord:
-    """Read a run's hash."""
-    usage: dict[str, dict[str, int]] = defaultdict(dict)
-    ends: dict[str, tuple[int, int, str]] = {}
-    tasks: dict[str, Any] = {}
-    payloads: dict[str, str] = {}
-    participants: dict[str, Any] = {}
-    for name, value in fields.items():
-        mark, rest = name[:2], name[2:]
-        if mark == "u:":
-            participant, _, bucket = rest.rpartition(":")
-            usage[participant][bucket] = int(value)
-        elif mark == "t:":
-            tasks[rest] = json.loads(value)
-        elif mark == "d:":
-            payloads[rest] = value
-        elif mark == "p:":
-            participants[rest] = json.loads(value)
-        elif mark == "z:":
-            begun, ended, status = value.split(",")
-            ends[rest] = (int(begun), int(ended), status)
+    @property
+    def ends(self) -> Mapping[str, tuple[int, int, str]]:
+        """Start and end in ms and status, by participant below the root."""
+        return self.contents.ends
+
+    @property
+    def usage_of(self) -> Mapping[str, Usage]:
+        """Tokens by participant."""
+        return self.contents.usage_of
+
+    @property
+    def tasks(self) -> Mapping[str, Mapping[str, Any]]:
+        """Headers of the tasks that are not done, by id."""
+        return {} if self.is_over else self.contents.tasks
+
+    @property
+    def payloads(self) -> Mapping[str, str]:
+        """What those of them that are tool calls call, JSON text by id."""
+        return {} if self.is_over else self.contents.payloads
+
+
+def parse_record(run_id: str, fields: Mapping[str, str], contents: Contents) -> RunRecord:
+    """Read a run's small hash."""
 
     def number(name: str) -> int:
         return int(fields.get(name) or 0)
@@ -103,7 +102,7 @@ def parse_record(run_id: str, fields: Mapping[str, str]) -> RunRecord:
 
     return RunRecord(
         run_id=run_id,
-        status=_status(fields["status"], tasks),
+        status=_status(fields["status"], contents),
         assembly=fields.get("asm", ""),
         invocation=document("inv") or {},
         created_ms=number("created"),
@@ -113,26 +112,43 @@ def parse_record(run_id: str, fields: Mapping[str, str]) -> RunRecord:
         text=fields.get("text", ""),
         result=document("result"),
         error=document("error"),
-        usage_of={name: Usage.from_json(counts) for name, counts in usage.items()},
-        ends=ends,
+        usage=contents.usage,
         events=number("ev"),
-        tasks=tasks,
-        payloads=payloads,
-        participants=participants,
         waits_for_session="sw" in fields,
         last_record=int(fields.get("last", -1)),
         fingerprint=fields.get("fp", ""),
         base=number("base"),
         lane=fields.get("ln", ""),
+        contents=contents,
     )
 
 
-def _status(status: str, tasks: Mapping[str, Mapping[str, Any]]) -> str:
+def _status(status: str, contents: Contents) -> str:
     """Say that a run waits when only people or other programs can move it."""
-    if status != "running" or any(task["s"] != "wait" for task in tasks.values()):
+    if status != "running" or contents.leased > 0:
         return status
-    waits = any("sg" in task or ("ap" in task and "an" not in task) for task in tasks.values())
+    tasks = contents.tasks.values()
+    if any(task["s"] != "wait" for task in tasks):
+        return status
+    waits = any("sg" in task or ("ap" in task and "an" not in task) for task in tasks)
     return "waiting" if waits else status
+
+
+def find_record(journal: RedisJournal, run_id: str) -> RunRecord | None:
+    """Read a run's facts; None when there is no such run.
+
+    Cost: one round trip, whatever the number of participants; more only for a run that no worker
+    has a task of.
+    """
+    key, _ = journal.place(run_id)
+    pipeline = journal.client.pipeline(transaction=False)
+    pipeline.hgetall(key)
+    pipeline.hmget(tree_key(key), ["u:0", "w:0"])
+    pipeline.scard(f"{key}:l")
+    fields, counts, leased = cast("tuple[Any, list[str | None], int]", guarded(pipeline.execute))
+    if not fields:
+        return None
+    return parse_record(run_id, fields, Contents(journal.client, key, counts, leased))
 
 
 class Records:
@@ -144,9 +160,7 @@ class Records:
 
     def find(self, run_id: str) -> RunRecord | None:
         """Read a run's facts; None when there is no such run."""
-        key, _ = self._journal.place(run_id)
-        fields = guarded(lambda: self._client.hgetall(key))
-        return parse_record(run_id, cast("dict[str, str]", fields)) if fields else None
+        return find_record(self._journal, run_id)
 
     def messages(self, record: RunRecord, participant: str = "0") -> list[Any]:
         """Read the records of a participant's list that the run saw, JSON values."""

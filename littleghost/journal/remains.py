@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from littleghost.errors import RunNotFoundError, SessionBusyError, SessionChangedError
+from littleghost.journal.contents import left_key, marked, open_key, read_hash, tree_key
+from littleghost.journal.headers import read_header
 from littleghost.journal.plan import Plan
+from littleghost.journal.record import OVER
 from littleghost.journal.scripts import guarded
 from littleghost.journal.store import RedisJournal, duplicate, ready_tasks
 
@@ -19,7 +22,7 @@ class Remains:
 
     Attributes:
         key: The key of its record.
-        fields: Its record, as it is.
+        fields: Its record, with what is kept of its participants and of what it had open.
         results: Its results by task and participant: a record, or `#n` for a place in a list.
         tails: By participant, what was appended to its list after `f:` was noted.
     """
@@ -29,17 +32,18 @@ class Remains:
     results: Mapping[str, str]
     tails: Mapping[str, Sequence[Any]]
 
+    def participants(self) -> dict[str, dict[str, Any]]:
+        """Give the headers of its participants."""
+        found = marked(self.fields, "p:")
+        return {name: read_header(self.key, name, text) for name, text in found.items()}
+
     def headers(self, mark: str) -> dict[str, dict[str, Any]]:
         """Give the JSON fields of the record whose names begin with a mark, by the rest of it."""
-        return {
-            name[len(mark) :]: json.loads(value)
-            for name, value in self.fields.items()
-            if name.startswith(mark)
-        }
+        return {name: json.loads(text) for name, text in marked(self.fields, mark).items()}
 
     def notes(self) -> dict[str, tuple[int, dict[str, Any]]]:
         """Give where participants stood: the length of the list, and the decider's state."""
-        return {name: read_note(text) for name, text in _notes(self.fields).items()}
+        return {name: read_note(text) for name, text in marked(self.fields, "f:").items()}
 
 
 def read_note(text: str) -> tuple[int, dict[str, Any]]:
@@ -48,23 +52,22 @@ def read_note(text: str) -> tuple[int, dict[str, Any]]:
     return int(length), json.loads(state)
 
 
-def _notes(fields: Mapping[str, str]) -> dict[str, str]:
-    return {name[2:]: value for name, value in fields.items() if name.startswith("f:")}
-
-
 def read_remains(journal: RedisJournal, run_id: str) -> Remains | None:
     """Read what a run has left; None when there is no such run."""
     key, _ = journal.place(run_id)
-    pipeline = journal.client.pipeline(transaction=False)
-    pipeline.hgetall(key)
-    pipeline.hgetall(f"{key}:r")
-    fields, results = cast("list[dict[str, str]]", guarded(pipeline.execute))
-    if not fields:
+    record = cast("dict[str, str]", guarded(lambda: journal.client.hgetall(key)))
+    if not record:
         return None
+    # What it had open is moved to its place piece by piece; a run that goes on is not retried.
+    while record["status"] in OVER and not journal.clear(run_id, pieces=1000):
+        pass
+    parts = [tree_key(key), open_key(key), left_key(key), f"{key}:r"]
+    tree, still, left, results = [read_hash(journal.client, name) for name in parts]
+    fields = {**record, **tree, **still, **left}
     # Only of these is what they appended looked at; of others it is simply cut off.
     wanted = {
-        name: (json.loads(fields[f"p:{name}"]), read_note(text)[0])
-        for name, text in _notes(fields).items()
+        name: (read_header(key, name, fields[f"p:{name}"]), read_note(text)[0])
+        for name, text in marked(fields, "f:").items()
     }
     wanted = {
         name: (header, length)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from littleghost.engine.unfinished import COORDINATOR, awaited, kept, reopened
+from littleghost.journal.headers import write_header
 from littleghost.journal.remains import Remains
 from littleghost.json_values import dumps
 
@@ -78,7 +79,7 @@ class _Reviving:
     def __init__(self, old: Remains, run_id: str, now_ms: int) -> None:
         self._old, self._run_id, self._now_ms = old, run_id, now_ms
         self._new = Revival()
-        self._participants = old.headers("p:")
+        self._participants = old.participants()
         self._buried = old.headers("ot:")
         self._notes = old.notes()
         self._children: dict[str, list[str]] = defaultdict(list)
@@ -153,7 +154,9 @@ class _Reviving:
                 if name is not None:
                     new.keys.append(name)
                     again[kind] = new_key + name
-            new.fields[f"p:{pid}"] = dumps(again)
+                if name == f":{kind}:{pid}":
+                    del again[kind]
+            new.fields[f"p:{pid}"] = write_header(pid, again)
         for pid, state in self._states.items():
             kind = self._participants[pid]["k"]
             again = reopened(kind, state, self._states.keys(), self._now_ms)

@@ -28,7 +28,7 @@ from littleghost.errors import JournalError, JournalUnavailableError
 from littleghost.journal import keys
 from littleghost.usage import BUCKETS
 
-_PARTS = ("base", "tasks", "usage", "bury", "joins", "finish", "state")
+_PARTS = ("base", "tasks", "usage", "bury", "joins", "clear", "finish", "state")
 _PASSING = (ConnectionError, TimeoutError, BusyLoadingError, OutOfMemoryError, ReadOnlyError)
 # How long the answer of a commit is kept: longer than redis-py repeats a command whose reply
 # was lost.

@@ -15,8 +15,9 @@ from littleghost.engine.ports import Committed, Lease, ReadyTask, RunMemory
 from littleghost.errors import DuplicateRunError, SchemaVersionError, SessionBusyError
 from littleghost.ids import partition_of
 from littleghost.journal import keys
+from littleghost.journal.headers import read_participant
 from littleghost.journal.memory import Memories
-from littleghost.journal.plan import Plan, read_participant
+from littleghost.journal.plan import Plan
 from littleghost.journal.scripts import Scripts, guarded
 
 _CREATE_FIRST_PAYLOAD = 4
@@ -292,6 +293,25 @@ class RedisJournal:
         named = [prefix, lease.run_id, lease.task_id, lease.attempt, self.worker_id]
         return key, [*named, os.urandom(6).hex(), *events]
 
+    def clear(self, run_id: str, *, pieces: int) -> bool:
+        """Clear up what a run had open that has ended, is being stopped, or lost participants.
+
+        Args:
+            pieces: How many pieces to do at most, each a script of a few milliseconds.
+
+        Returns:
+            Whether nothing is left to be done.
+
+        Idempotent: yes. The keeper does what others leave.
+        """
+        key, prefix = self.place(run_id)
+        for _ in range(pieces):
+            more, ready = self.scripts.run("clear", key, prefix, run_id)
+            self.publish(ready_tasks(ready))
+            if not more:
+                return True
+        return False
+
     def stop_run(self, run_id: str, why: str, error: Mapping[str, Any]) -> str:
         """Stop a run.
 
@@ -314,7 +334,8 @@ class RedisJournal:
     def _lease(self, run_id: str, row: Sequence[Any], told: RunMemory | None, now_ms: int) -> Lease:
         task_id, header, payload, invocation, participant, state, left, start, records = row[:9]
         working, fingerprint, assembly, lane, created, base, awaited = row[9:16]
-        task, part = json.loads(header), read_participant(participant)
+        task = json.loads(header)
+        part = read_participant(task["p"], participant)
         memory = self.memories.recall(run_id, created, invocation, told)
         if task["k"] != "call":
             self.memories.extend(run_id, memory, task["p"], int(start), records)

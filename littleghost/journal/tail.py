@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import redis
 
-from littleghost.errors import CleanupError
+from littleghost.errors import CleanupError, RunNotFoundError
 from littleghost.events import (
     ASSEMBLY_TYPES,
     PERSON_TYPES,
@@ -17,7 +17,9 @@ from littleghost.events import (
     StreamEvent,
 )
 from littleghost.failure import Failure
-from littleghost.journal.record import parse_record
+from littleghost.journal.contents import tree_key
+from littleghost.journal.headers import read_header
+from littleghost.journal.record import RunRecord, find_record
 from littleghost.journal.scripts import guarded
 from littleghost.journal.store import RedisJournal
 from littleghost.messages import Message, ToolResult
@@ -113,13 +115,14 @@ class Tail:
         missing = sorted(names - self._participants.keys())
         if not missing and self._invocation is not None:
             return
-        fields = ["inv", *(f"p:{name}" for name in missing)]
-        rows = cast(
-            "list[str | None]", guarded(lambda: self._journal.client.hmget(self._key, fields))
-        )
-        self._invocation = json.loads(rows[0]) if rows[0] else {}
-        for name, row in zip(missing, rows[1:], strict=True):
-            self._participants[name] = json.loads(row) if row else {"m": "", "n": "", "a": ""}
+        pipeline = self._journal.client.pipeline(transaction=False)
+        pipeline.hget(self._key, "inv")
+        if missing:
+            pipeline.hmget(tree_key(self._key), [f"p:{name}" for name in missing])
+        asked, *more = guarded(pipeline.execute)
+        self._invocation = json.loads(asked) if asked else {}
+        for name, row in zip(missing, more[0] if more else (), strict=True):
+            self._participants[name] = read_header(self._key, name, row or '{"n": "", "a": ""}')
 
     def _event(
         self,
@@ -169,9 +172,11 @@ class Tail:
             "assembly_path": header.get("path", []),
         }
 
-    def _facts(self) -> Any:
-        fields = guarded(lambda: self._journal.client.hgetall(self._key))
-        return parse_record(self._run_id, cast("dict[str, str]", fields))
+    def _facts(self) -> RunRecord:
+        record = find_record(self._journal, self._run_id)
+        if record is None:
+            raise RunNotFoundError(f"no run {self._run_id!r}: it has expired meanwhile")
+        return record
 
     def _run_data(self, kind: str) -> dict[str, Any]:
         if kind == "run_start":

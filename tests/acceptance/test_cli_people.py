@@ -32,7 +32,9 @@ def waiting(fleet: Place, agent: str, message: str, count: int = 1) -> str:
     key = f"lg:{{{run_id[:2]}}}:r:{run_id}"
 
     def asked() -> bool:
-        tasks = [json.loads(v) for k, v in fleet.client.hgetall(key).items() if k[:2] == "t:"]
+        tasks = [
+            json.loads(v) for k, v in fleet.client.hgetall(f"{key}:t").items() if k[:2] == "t:"
+        ]
         is_idle = all(task["s"] == "wait" for task in tasks)
         return is_idle and sum("ap" in t or "sg" in t for t in tasks) == count
 

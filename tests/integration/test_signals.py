@@ -209,9 +209,9 @@ def test_a_signal_for_one_that_was_stopped_wakes_another(embedded: Runtime) -> N
     waits(run, 2)
     # No worker takes the first one: it was made ready by a signal, and its message was lost.
     key, _ = embedded.journal.place(run.id)
-    lost = embedded.client.hget(key, "t:0.0-a")
+    lost = embedded.client.hget(f"{key}:t", "t:0.0-a")
     assert lost is not None
-    embedded.client.hset(key, "t:0.0-a", lost.replace('"s":"wait"', '"s":"ready"'))
+    embedded.client.hset(f"{key}:t", "t:0.0-a", lost.replace('"s":"wait"', '"s":"ready"'))
     embedded.client.rpush(f"{key}:g", '{"n":"go","r":"{\\"g\\":\\"go\\",\\"v\\":7}"}')
     assert output(run) == [None, 7]
 

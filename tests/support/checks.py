@@ -17,12 +17,12 @@ from littleghost.journal.record import OVER
 # The keys that `littleghost/journal/keys.py` documents, as patterns.
 _RUN = r"r:[A-Za-z0-9._-]+"
 _DOCUMENTED = [
-    rf"{_RUN}(:e|:d|:r|:i|:x|:c|:g|:b|:cut)?",
+    rf"{_RUN}(:e|:d|:r|:t|:p|:f|:l|:w|:gone|:i|:x|:c|:g|:b|:cut)?",
     rf"{_RUN}:[ms]:[0-9.]+",
     rf"{_RUN}:[joq]:[0-9.]+-[a-z][0-9.]*",
     r"s:[0-9a-f]{32}(:m|:s|:q)?",
     rf"(s:[0-9a-f]{{32}}|{_RUN}):k(:[0-9a-f]{{32}})?",
-    r"ready|timers|deadlines|stops|live|runs|holders|delivered",
+    r"ready|timers|deadlines|stops|live|clearing|runs|holders|delivered",
     r"held:.+",
     r"control:.+",
     r"answer:[A-Za-z0-9._-]+:.+",
@@ -50,16 +50,16 @@ class JournalView:
             for name in client.scan_iter(self.prefix + "held:*", count=1000)
             for ref in client.smembers(name)
         }
-        self.runs = {
-            run_id: client.hgetall(f"{self.prefix}r:{run_id}")
-            for run_id in client.zrange(self.prefix + "runs", 0, -1)
-        }
+        self.clearing = set(client.zrange(self.prefix + "clearing", 0, -1))
+        names = client.zrange(self.prefix + "runs", 0, -1)
+        self.runs = {name: client.hgetall(f"{self.prefix}r:{name}") for name in names}
+        self.open = {name: client.hgetall(f"{self.prefix}r:{name}:t") for name in names}
 
     def tasks(self) -> dict[str, dict[str, Any]]:
         """Give the headers of all tasks by reference."""
         return {
             f"{run_id}|{name[2:]}": json.loads(value)
-            for run_id, fields in self.runs.items()
+            for run_id, fields in self.open.items()
             for name, value in fields.items()
             if name.startswith("t:")
         }
@@ -94,7 +94,8 @@ def _check_indexes(view: JournalView) -> None:
 def _check_run(view: JournalView, run_id: str, fields: dict[str, str]) -> None:
     tasks = {ref: task for ref, task in view.tasks().items() if ref.startswith(run_id + "|")}
     leased = [task for task in tasks.values() if task["s"] == "leased"]
-    assert int(fields["held"]) == len(leased), (run_id, fields)
+    names = {ref.partition("|")[2] for ref, task in tasks.items() if task["s"] == "leased"}
+    assert view.client.smembers(f"{view.prefix}r:{run_id}:l") == names, (run_id, fields)
     active = [
         ref for ref, task in tasks.items() if task.get("x") and task["s"] in ("ready", "leased")
     ]
@@ -103,8 +104,12 @@ def _check_run(view: JournalView, run_id: str, fields: dict[str, str]) -> None:
     terminal = [kind for kind in types if kind in TERMINAL_TYPES]
     if fields["status"] in OVER:
         assert terminal == [types[-1]], f"{run_id} ended with {types}"
+        assert not leased
+        if run_id in view.clearing:
+            # The keeper is still to clear it up.
+            return
         assert not tasks
-        assert not [name for name in fields if name[:2] in ("d:", "j:")]
+        assert not [name for name in view.open[run_id] if name[:2] in ("d:", "j:")]
         check_expiry(view.client, view.prefix, run_id)
     else:
         assert not terminal
@@ -148,7 +153,9 @@ def _counts(client: redis.Redis, key: str) -> bool:
 
 
 def check_expiry(client: redis.Redis, prefix: str, run_id: str) -> None:
-    """Check that everything of an ended run goes away by itself."""
+    """Check that everything of an ended run goes away, by itself or by the keeper's hand."""
+    if client.zscore(f"{prefix}clearing", run_id) is not None:
+        return
     for name in client.scan_iter(f"{prefix}r:{run_id}*", count=1000):
         assert client.ttl(name) > 0, f"{name} stays for ever"
 

@@ -12,6 +12,7 @@ from littleghost.celery.envelope import template
 from littleghost.engine import commands as c
 from littleghost.engine.ports import Lease
 from littleghost.journal import keys
+from littleghost.journal.headers import read_header
 from littleghost.journal.keeper import Keeper
 from littleghost.journal.plan import Plan
 from littleghost.journal.scripts import constants
@@ -137,8 +138,12 @@ def result(text: str) -> list[c.Command]:
 
 
 def fields_of(journal: RedisJournal, run_id: str) -> dict[str, str]:
-    """Read a run's hash."""
-    return journal.client.hgetall(journal.place(run_id)[0])
+    """Read a run's record, its participants and what it still has to do."""
+    key, _ = journal.place(run_id)
+    found: dict[str, str] = {}
+    for suffix in ("", ":p", ":t"):
+        found.update(journal.client.hgetall(key + suffix))
+    return found
 
 
 def tasks_of(journal: RedisJournal, run_id: str) -> dict[str, str]:
@@ -158,7 +163,7 @@ def events_of(journal: RedisJournal, run_id: str) -> list[str]:
 
 def texts_of(journal: RedisJournal, run_id: str) -> list[str]:
     """Give what stands in the root's list."""
-    name = json.loads(fields_of(journal, run_id)["p:0"])["m"]
+    name = read_header(journal.place(run_id)[0], "0", fields_of(journal, run_id)["p:0"])["m"]
     return [json.loads(row)["content"][0] for row in journal.client.lrange(name, 0, -1)]
 
 

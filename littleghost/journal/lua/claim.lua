@@ -11,18 +11,20 @@ if ARGV[6] ~= '' then
   if at > seen then call('HSET', P .. 'delivered', ARGV[7], format('%.0f', at)) end
 end
 local task = task_of(run, tid)
+local status, version, gone, stop = unpack(call('HMGET', run.key, 'status', 'v', 'gone', 'stop'))
+if status and version ~= SCHEMA then return { 'version', version } end
 if not task then return { 'gone' } end
 if task.s == 'leased' then
   if task.w ~= worker or task.z ~= ARGV[10] then return { 'held' } end
   return { 'ok', format('%.0f', NOW), lease_answer(run, tid, task, ARGV[8], ARGV[9]) }
 end
 if task.s ~= 'ready' then return { 'wait' } end
-local version = get(run, 'v')
-if version ~= SCHEMA then return { 'version', version } end
+-- It is still to be cleared away.
+if stop or is_over(status) or (gone and is_gone(run, task.p)) then return { 'gone' } end
 call('ZREM', P .. 'ready', ref(run, tid))
 lease(run, tid, task, worker, ARGV[5], ARGV[10])
 if task.g then widen(run, task.g) end
-if get(run, 'status') == 'queued' then
+if status == 'queued' then
   call('HSET', run.key, 'status', 'running', 'started', format('%.0f', NOW))
 end
 return { 'ok', format('%.0f', NOW), lease_answer(run, tid, task, ARGV[8], ARGV[9]), publish_ready() }

@@ -31,15 +31,15 @@ if not task or task.s ~= 'leased' or task.w ~= worker or task.a ~= tonumber(ARGV
   return { 'ok', told, false, format('%.0f', NOW), -1 }
 end
 local plan = cjson.decode(ARGV[9])
-local part = participant_of(run, task.p)
-local stopped = get(run, 'stop')
+local part, head = participant_of(run, task.p)
+local stopped, gone = unpack(call('HMGET', run.key, 'stop', 'gone'))
 if plan.done and plan['or'] and not stopped and call('HEXISTS', run.key .. ':b', task.p) == 1 then
   return { 'mail' }
 end
 -- What others than the root and final participants say is no answer to the run's caller.
 local text = plan.x and (task.p == '0' or part.fin) and ARGV[plan.x]
 
-for bucket, n in pairs(plan.u or {}) do call('HINCRBY', run.key, 'u:' .. task.p .. ':' .. bucket, n) end
+add_usage(run, task.p, plan.u or {})
 unlease(run, tid, task)
 
 if stopped then
@@ -50,9 +50,9 @@ if stopped then
   else
     bury(run, tid, task, false)
   end
-  drop(run, tid, task)
+  forget_task(run, tid)
   if text then call('HSET', run.key, 'said', text) end
-  if tonumber(get(run, 'held')) == 0 then finish_stopped(run) end
+  if leased_count(run) == 0 then finish_stopped(run) end
   publish_ready()
   call('SET', answers, cmsgpack.pack({ 'stopped', false }), 'EX', ANSWER_S)
   return { 'stopped' }
@@ -68,16 +68,14 @@ local known, length = tonumber(ARGV[8]), nil
 for _, i in ipairs(plan.m or {}) do length = call('RPUSH', part.m, ARGV[i]) end
 if length and length ~= known then known = 0 end
 local last = log_all(run, plan.l, plan.e)
-if plan.st then call('HSET', run.key, 'x:' .. task.p, ARGV[plan.st]) end
+if plan.st then call('HSET', run.open, 'x:' .. task.p, ARGV[plan.st]) end
 if text then call('HSET', run.key, 'text', text) end
 if plan.r then call('HSET', run.key .. ':r', tid, ARGV[plan.r]) end
 for _, o in ipairs(plan.o or {}) do change_state(part.s, o[1], o[2], ARGV[o[3]]) end
 if plan.cut and last then cut_live(run, plan.cut, last) end
 
 for _, d in ipairs(plan.def or {}) do call('HSETNX', run.key, d[1], ARGV[d[2]]) end
-if plan.k then
-  for _, pid in ipairs(cancel_participants(run, plan.k)) do pass_up(run, pid, task.p) end
-end
+if plan.k then cancel_participants(run, plan.k) end
 local ends = plan.done or plan.f
 if plan.again then
   for name, value in pairs(plan.again.h or {}) do task[name] = value end
@@ -91,6 +89,7 @@ elseif task.k == 'advance' and not ends then
   local missed = task.y or (plan.sg and has_signal(run, plan.sg))
   task.s, task.y, task.sg, task.su = 'wait', nil, plan.sg, plan.sg and plan.w and NOW + plan.w or nil
   save_task(run, tid, task)
+  if plan.sg then call('ZADD', run.key .. ':w', 0, wait_entry(plan.sg, tid)) end
   if missed or plan.w == 0 then
     make_ready(run, tid, task)
   elseif plan.w then
@@ -126,19 +125,20 @@ elseif plan.f then
   else
     -- An agent's turn has nothing beside it: its calls are done. One that ever started participants
     -- may have some below it.
-    if task.k ~= 'turn' or get(run, 'b:' .. pid) then cancel_participants(run, { pid }) end
-    call('HDEL', run.key, 'z:' .. pid)
+    if task.k ~= 'turn' or call('HEXISTS', run.tree, 'b:' .. pid) == 1 then cancel_participants(run, { pid }) end
+    call('HDEL', run.tree, 'z:' .. pid)
     call('HDEL', run.key .. ':b', pid)
     settle(run, pid, participant_of(run, pid), ARGV[plan.f[2]], true)
   end
 end
 
 local nxt, leased = ready[1], false
-if plan.next and #ready == 1 and plan.next[nxt.task.q] and nxt.run.key == run.key then
+if plan.next and #ready == 1 and plan.next[nxt.task.q] and nxt.run.key == run.key
+  and not ((gone or plan.k or ends) and is_gone(run, nxt.task.p)) then
   ready = {}
   lease(run, nxt.tid, nxt.task, worker, ARGV[6])
   if nxt.task.p ~= task.p then known = nxt.task.p == part.up and plan.up or 0 end
-  leased = lease_answer(run, nxt.tid, nxt.task, ARGV[7], known)
+  leased = lease_answer(run, nxt.tid, nxt.task, ARGV[7], known, nxt.task.p == task.p and head)
 end
 local told = publish_ready()
 call('SET', answers, cmsgpack.pack({ told, leased and nxt.tid, leased and nxt.task.a }), 'EX', ANSWER_S)

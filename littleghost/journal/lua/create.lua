@@ -27,7 +27,7 @@ if plan.session then
   persist_session(plan.session)
 end
 local created = format('%.0f', NOW)
-call('HSET', run.key, 'status', 'queued', 'created', created, 'held', 0, 'hist', plan.h or 0, 'nonce', plan.nonce, 'v', SCHEMA)
+call('HSET', run.key, 'status', 'queued', 'created', created, 'hist', plan.h or 0, 'nonce', plan.nonce, 'v', SCHEMA)
 for _, f in ipairs(plan.f) do call('HSET', run.key, f[1], ARGV[f[2]]) end
 if plan.deadline then
   local at = format('%.0f', NOW + plan.deadline)

@@ -3,17 +3,17 @@
 -- keep it, '-' to only repeat an answer that was given.
 -- Returns {'ok', ready…} | {'answered', the answer that stands} | {'none'}; the same answer is 'ok' again.
 local run, tid = run_of(ARGV[2]), ARGV[3]
-local before = get(run, 'a:' .. tid)
+local before = call('HGET', run.tree, 'a:' .. tid)
 if before then
   if before == ARGV[4] then return { 'ok', {} } end
   return { 'answered', before }
 end
 local task = task_of(run, tid)
-if not task or not task.ap or task.s ~= 'wait' or get(run, 'stop') or ARGV[5] == '-' then return { 'none' } end
+if not task or not task.ap or task.s ~= 'wait' or not may_begin(run, task.p) or ARGV[5] == '-' then return { 'none' } end
 if NOW >= task.ap then
   expire_question(run, tid, task)
   return { 'answered', task.an, publish_ready() }
 end
-if ARGV[5] ~= '' then call('HSET', run.key, 'd:' .. tid, ARGV[5]) end
+if ARGV[5] ~= '' then call('HSET', run.open, 'd:' .. tid, ARGV[5]) end
 answer_for(run, tid, task, ARGV[4])
 return { 'ok', publish_ready() }

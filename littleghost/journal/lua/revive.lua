@@ -32,11 +32,14 @@ local function in_chunks(command, key, items)
 end
 
 copy('')
+copy(':p')
 copy(':r')
 in_chunks('HDEL', run.key, plan.drop)
+in_chunks('HDEL', run.tree, plan.drop)
 local created = format('%.0f', NOW)
-call('HSET', run.key, 'status', 'queued', 'created', created, 'held', 0, 'nonce', plan.nonce)
-for _, f in ipairs(plan.f) do call('HSET', run.key, f[1], ARGV[f[2]]) end
+call('HSET', run.key, 'status', 'queued', 'created', created, 'nonce', plan.nonce)
+local places = { ['p:'] = run.tree, ['x:'] = run.open }
+for _, f in ipairs(plan.f) do call('HSET', places[f[1]:sub(1, 2)] or run.key, f[1], ARGV[f[2]]) end
 if plan.session then
   call('HSET', plan.session, 'holder', run.id)
   call('HSET', run.key, 'session', plan.session)
@@ -55,7 +58,7 @@ for _, name in ipairs(plan.keys) do copy(name) end
 copy(':g')
 copy(':b')
 for _, pid in ipairs(call('HKEYS', run.key .. ':b')) do
-  if call('HEXISTS', run.key, 'x:' .. pid) == 0 then call('HDEL', run.key .. ':b', pid) end
+  if call('HEXISTS', run.open, 'x:' .. pid) == 0 then call('HDEL', run.key .. ':b', pid) end
 end
 for _, b in ipairs(plan.back) do
   call('HSET', run.key .. ':r', b[1], call('LINDEX', run.key .. b[2], b[3]))
@@ -71,7 +74,8 @@ in_chunks('HDEL', run.key .. ':r', plan.gone)
 event(run, '{"type":"run_start"}')
 announce(run, tonumber(get(run, 'base')), call('LLEN', participant_of(run, '0').m))
 for _, j in ipairs(plan.joins) do
-  call('HSET', run.key, 'j:' .. j.id, cjson.encode(j.h))
+  call('HSET', run.open, 'j:' .. j.id, cjson.encode(j.h))
+  if j.h.p == '0' and not j.h.l then call('HSET', run.open, 'rj', j.id) end
   for _, name in ipairs(j.give) do
     local n = call('RPUSH', j.h.l, call('HGET', run.key .. ':r', name))
     call('HSET', run.key .. ':r', name, format('#%.0f', n - 1))
@@ -84,8 +88,8 @@ for _, j in ipairs(plan.joins) do
 end
 if plan.holder then call('HSET', run.key, 'xh', plan.holder) end
 for _, t in ipairs(plan.tasks) do
-  local payload = get(old, 'od:' .. t.id)
-  if payload then call('HSET', run.key, 'd:' .. t.id, payload) end
+  local payload = call('HGET', old.left, 'od:' .. t.id)
+  if payload then call('HSET', run.open, 'd:' .. t.id, payload) end
   if t.ready then
     make_ready(run, t.id, t.h)
   else

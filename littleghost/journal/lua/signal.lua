@@ -7,12 +7,12 @@ local run = run_of(ARGV[2])
 local status = get(run, 'status')
 if not status then return { 'none' } end
 if ARGV[5] ~= '' then
-  local known = get(run, 'i:' .. ARGV[5])
+  local known = call('HGET', run.tree, 'i:' .. ARGV[5])
   if known then return { known == ARGV[6] and 'ok' or 'differs', {} } end
 end
 if is_over(status) or status == 'stopping' then return { 'over', status } end
 if call('LLEN', run.key .. ':g') >= tonumber(ARGV[7]) then return { 'full' } end
-if ARGV[5] ~= '' then call('HSET', run.key, 'i:' .. ARGV[5], ARGV[6]) end
+if ARGV[5] ~= '' then call('HSET', run.tree, 'i:' .. ARGV[5], ARGV[6]) end
 call('RPUSH', run.key .. ':g', ARGV[3])
 wake_for_signal(run, ARGV[4])
 return { 'ok', publish_ready() }

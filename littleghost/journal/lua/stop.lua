@@ -16,22 +16,11 @@ if why == 'force' then
 end
 if before then return { status } end
 call('HSET', run.key, 'stop', why, 'stop_error', ARGV[4], 'status', 'stopping')
-local fields = call('HGETALL', run.key)
-for i = 1, #fields, 2 do
-  if fields[i]:sub(1, 2) == 't:' then
-    local tid, task = fields[i]:sub(3), cjson.decode(fields[i + 1])
-    if task.s == 'leased' then
-      tell(run, tid, task, why)
-    else
-      call('ZREM', P .. 'ready', ref(run, tid))
-      bury(run, tid, task, call('ZREM', P .. 'timers', ref(run, tid)) == 1)
-      call('HDEL', run.key, 't:' .. tid, 'd:' .. tid)
-    end
-  end
-end
-if tonumber(get(run, 'held')) == 0 then
+for _, tid in ipairs(call('SMEMBERS', run.key .. ':l')) do tell(run, tid, task_of(run, tid), why) end
+if leased_count(run) == 0 then
   finish_stopped(run)
 else
   call('ZADD', P .. 'stops', NOW + tonumber(ARGV[5]), run.id)
+  clear_anew(run)
 end
 return { get(run, 'status'), publish_ready() }

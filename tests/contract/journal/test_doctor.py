@@ -92,7 +92,7 @@ def test_a_run_that_nothing_could_move_is_failed_once(client: redis.Redis) -> No
     begin(journal, "00-2", session="s")
     journal.commit(take(journal, "00-1"), [*answer("a"), batch(0, 2)])
     for name in ("0-c0.0", "0-c0.1"):
-        client.hdel("lg:{00}:r:00-1", f"t:{name}", f"d:{name}")
+        client.hdel("lg:{00}:r:00-1:t", f"t:{name}", f"d:{name}")
         client.zrem("lg:{00}:ready", f"00-1|{name}")
     keeper = keeper_of(journal)
 

@@ -49,8 +49,8 @@ def apply(client: redis.Redis, run_id: str, changes: list[Any]) -> dict[str, Any
     begin(journal, run_id)
     lease = take(journal, run_id)
     assert journal.commit(lease, [c.ChangeState(changes), c.TryAgain(1, 1)]).recorded
-    part = json.loads(fields_of(journal, run_id)["p:0"])
-    return {key: json.loads(value) for key, value in client.hgetall(part["s"]).items()}
+    name = f"{journal.place(run_id)[0]}:s:0"
+    return {key: json.loads(value) for key, value in client.hgetall(name).items()}
 
 
 def same(left: Any, right: Any) -> bool:
@@ -134,5 +134,5 @@ def test_odd_counts_of_a_provider_do_not_break_a_commit(client: redis.Redis, amo
     begin(journal, "00-1")
     usage = Usage(input=amount, output=3)
     assert journal.commit(take(journal, "00-1"), [c.AddUsage(usage), c.TryAgain(1, 1)]).recorded
-    assert fields_of(journal, "00-1")["u:0:output"] == "3"
+    assert json.loads(fields_of(journal, "00-1")["u:0"])["output"] == 3
     check_journal(client, PARTITIONS)

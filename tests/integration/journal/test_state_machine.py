@@ -14,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from littleghost.engine import commands as c
 from littleghost.engine.ports import Lease
 from littleghost.journal import keys
+from littleghost.journal.headers import read_header
 from littleghost.journal.memory import Memories
 from littleghost.journal.record import Records
 from tests.support.checks import check_documented, check_journal, dump
@@ -215,12 +216,16 @@ class JournalMachine(RuleBasedStateMachine):
                 said[key] += [run.id] if not run.waits and self._began(run) else []
                 said[key] += run.records
         for run in self.model.runs.values():
-            name = json.loads(self.client.hget(self._key(run), "p:0"))["m"]
+            name = self._list(run)
             stored = [json.loads(row)["content"][0] for row in self.client.lrange(name, 0, -1)]
             assert sorted(stored) == sorted(said[run.session or run.id])
 
     def _began(self, run: ModelRun) -> bool:
         return self.client.hexists(self._key(run), "base")
+
+    def _list(self, run: ModelRun) -> str:
+        key = self._key(run)
+        return read_header(key, "0", self.client.hget(f"{key}:p", "p:0"))["m"]
 
     def _key(self, run: ModelRun) -> str:
         return self.journals["a"].place(run.id)[0]
@@ -249,7 +254,7 @@ class JournalMachine(RuleBasedStateMachine):
         assert (lease.attempt, lease.lost, lease.failures) == expected
         if lease.kind == "turn":
             # The process sees the whole conversation, whatever it remembered before.
-            name = json.loads(self.client.hget(self._key(run), "p:0"))["m"]
+            name = self._list(run)
             assert len(lease.records) == self.client.llen(name)
         self.leases.append((worker, lease))
 

@@ -5,12 +5,6 @@ local function expire_talks(owner, seconds)
   call('EXPIRE', talks, seconds)
 end
 
-local function expire_all(run)
-  local keys = { '', ':e', ':d', ':r', ':i', ':x', ':cut', ':g', ':b' }
-  for _, suffix in ipairs(keys) do call('EXPIRE', run.key .. suffix, RETENTION_S) end
-  expire_talks(run.key, RETENTION_S)
-end
-
 -- Tell of the request. What another run did for it stands behind it already in a run that goes on from that one.
 local function announce(run, base, length)
   local more = length > base + 1 and format(',"d":{"records":%.0f}', length) or ''
@@ -96,68 +90,46 @@ end
 local TERMINAL = { completed = 'run_stop', failed = 'run_error', partial = 'run_partial', cancelled = 'run_cancel' }
 
 local function finish(run, outcome, err, say)
-  local fields = call('HGETALL', run.key)
-  local dead, lists, others, is_well = {}, {}, {}, outcome == 'completed'
-  for i = 1, #fields, 2 do
-    local kind, name = fields[i]:sub(1, 2), fields[i]:sub(3)
-    if kind == 't:' then
-      local task = cjson.decode(fields[i + 1])
-      if task.s == 'leased' then
-        call('SREM', P .. 'held:' .. task.w, ref(run, name))
-        tell(run, name, task, 'cancel')
-      end
-      call('ZREM', P .. 'ready', ref(run, name))
-      local timed = call('ZREM', P .. 'timers', ref(run, name)) == 1
-      if not is_well then bury(run, name, task, timed) end
-      dead[#dead + 1] = fields[i]
-      dead[#dead + 1] = 'd:' .. name
-    elseif kind == 'j:' then
-      local join = cjson.decode(fields[i + 1])
-      if not is_well then
-        note(run, join.p)
-        bury_join(run, name, join)
-      end
-      deliver(run, name, join)
-    elseif is_well and BURIED[kind] then
-      dead[#dead + 1] = fields[i]
-    elseif kind == 'p:' then
-      lists[#lists + 1] = name
-    end
+  local others, is_well = {}, outcome == 'completed'
+  for _, tid in ipairs(call('SMEMBERS', run.key .. ':l')) do
+    take_away(run, tid, task_of(run, tid), is_well, 'cancel')
   end
-  -- After the joins, since delivering may begin a list. The list of a session is not among these.
-  for _, pid in ipairs(lists) do
-    call('EXPIRE', run.key .. ':m:' .. pid, RETENTION_S)
-    call('EXPIRE', run.key .. ':s:' .. pid, RETENTION_S)
+  local newest = call('HGET', run.open, 'rj')
+  local join = newest and join_of(run, newest)
+  if join then
+    if not is_well then
+      note(run, join.p)
+      bury_join(run, newest, join)
+    end
+    deliver(run, newest, join)
   end
   for _, item in ipairs(ready) do
     if item.run.key ~= run.key then others[#others + 1] = item end
   end
   ready = others
-  for i = 1, #dead, 1000 do call('HDEL', run.key, unpack(dead, i, math.min(i + 999, #dead))) end
-  call('HDEL', run.key, 'xh', 'stop', 'stop_error', 'cutev', 'said')
+  call('HDEL', run.key, 'stop', 'stop_error', 'cutev', 'said')
   local last = call('LLEN', participant_of(run, '0').m) - 1
-  call('HSET', run.key, 'status', outcome, 'ended', format('%.0f', NOW), 'held', 0, 'last', last)
+  call('HSET', run.key, 'status', outcome, 'ended', format('%.0f', NOW), 'last', last)
   if err then call('HSET', run.key, 'error', err) end
   if outcome ~= 'completed' and outcome ~= 'partial' then call('HDEL', run.key, 'text') end
   event(run, format('{"type":"%s"}', TERMINAL[outcome]))
   call('ZREM', P .. 'live', run.id)
   call('ZREM', P .. 'deadlines', run.id)
   call('ZREM', P .. 'stops', run.id)
-  call('DEL', run.key .. ':x', run.key .. ':c', run.key .. ':cut')
+  for _, suffix in ipairs({ ':x', ':c', ':cut', ':w' }) do call('UNLINK', run.key .. suffix) end
   -- What was sent in and not taken yet goes on with a retry.
-  if is_well then call('DEL', run.key .. ':g', run.key .. ':b') end
+  if is_well then call('UNLINK', run.key .. ':g', run.key .. ':b', run.left) end
   local session = get(run, 'session')
   if session then
     -- What this run left, whatever later runs of the session make of it.
     call('COPY', session .. ':s', run.key .. ':s:0', 'REPLACE')
-    call('EXPIRE', run.key .. ':s:0', RETENTION_S)
   end
   if say and session then
     local asked = call('LINDEX', participant_of(run, '0').m, tonumber(get(run, 'base')))
     call('RPUSH', session .. ':m', asked, say)
   end
   leave_session(run)
-  expire_all(run)
+  clear_anew(run)
 end
 
 -- End a run from outside its own decisions: the engine left the events that belong to that.
@@ -170,13 +142,19 @@ end
 -- What the newest attempt at a turn had said, from the live text of the participant whose answer would
 -- be the run's; a withdrawn attempt said nothing.
 local function unfinished_text(run)
-  local pieces, who = {}, get(run, 'fin') or '0'
-  for _, entry in ipairs(call('XREVRANGE', run.key .. ':d', '+', '-', 'COUNT', 4000)) do
-    local item = cjson.decode(entry[2][2])
-    if item.p == who then
-      if item.type == 'model_start' or item.type == 'model_retry' then break end
-      if item.type == 'text_delta' then pieces[#pieces + 1] = item.d.text end
+  local pieces, who, from = {}, get(run, 'fin') or '0', '+'
+  for _ = 1, 20 do
+    local page = call('XREVRANGE', run.key .. ':d', from, '-', 'COUNT', 200)
+    from = nil
+    for _, entry in ipairs(page) do
+      from = '(' .. entry[1]
+      local item = cjson.decode(entry[2][2])
+      if item.p == who then
+        if item.type == 'model_start' or item.type == 'model_retry' then from = nil break end
+        if item.type == 'text_delta' then pieces[#pieces + 1] = item.d.text end
+      end
     end
+    if not from then break end
   end
   for i = 1, math.floor(#pieces / 2) do
     pieces[i], pieces[#pieces + 1 - i] = pieces[#pieces + 1 - i], pieces[i]
@@ -198,8 +176,8 @@ local function give_back(run, tid, task, lost)
   unlease(run, tid, task)
   if get(run, 'stop') then
     bury(run, tid, task, false)
-    drop(run, tid, task)
-    if tonumber(get(run, 'held')) == 0 then finish_stopped(run) end
+    forget_task(run, tid)
+    if leased_count(run) == 0 then finish_stopped(run) end
     return
   end
   if lost then task.l = (task.l or 0) + 1 end

@@ -15,14 +15,13 @@ local function deliver(run, jid, join)
   if not join.one then
     call('DEL', run.key .. ':j:' .. jid, run.key .. ':o:' .. jid, run.key .. ':q:' .. jid)
   end
-  call('HDEL', run.key, 'j:' .. jid)
+  call('HDEL', run.open, 'j:' .. jid)
 end
 
 -- `is_free` says that the member took no place in the width.
 local function arrive(run, jid, member, is_free)
-  local raw = get(run, 'j:' .. jid)
-  if not raw then return end
-  local join = cjson.decode(raw)
+  local join = join_of(run, jid)
+  if not join then return end
   if join.one then
     if join.one ~= member then return end
   else
@@ -55,13 +54,12 @@ end
 -- that waits for it does not wait for the others any more.
 local function settle(run, pid, part, record, failed)
   local whole = format('{"p":"%s","b":%.0f,"e":%.0f,"u":%s,"%s":%s}', pid, part.b, NOW,
-    pass_up(run, pid, part.up), failed and 'x' or 'r', record)
-  call('HSET', run.key, 'z:' .. pid, format('%.0f,%.0f,%s', part.b, NOW, failed and 'failed' or 'completed'))
-  call('HDEL', run.key, 't:' .. pid .. '-a', 'd:' .. pid .. '-a', 'x:' .. pid)
+    usage_of(run, pid), failed and 'x' or 'r', record)
+  call('HSET', run.tree, 'z:' .. pid, format('%.0f,%.0f,%s', part.b, NOW, failed and 'failed' or 'completed'))
+  call('HDEL', run.open, 't:' .. pid .. '-a', 'd:' .. pid .. '-a', 'x:' .. pid)
   call('ZREM', P .. 'timers', ref(run, pid .. '-a'))
-  local raw = part.j and get(run, 'j:' .. part.j)
-  local join = raw and cjson.decode(raw)
-  if join and failed and call('HEXISTS', run.key, 'oj:' .. part.j) == 0 then bury_join(run, part.j, join) end
+  local join = part.j and join_of(run, part.j)
+  if join and failed and call('HEXISTS', run.left, 'oj:' .. part.j) == 0 then bury_join(run, part.j, join) end
   if join and join.l then
     if call('SISMEMBER', run.key .. ':j:' .. part.j, pid) == 0 then return end
     local n = call('RPUSH', join.l, whole)
@@ -79,85 +77,6 @@ local function settle(run, pid, part, record, failed)
   end
 end
 
--- Stop participants and all below them: their tasks are gone, and late results change nothing. What was
--- used below them is added up for each. Gives those that had not ended.
-local function cancel_participants(run, pids)
-  local gone = {}
-  for _, pid in ipairs(pids) do gone[pid] = true end
-  local function is_below(p)
-    while p do
-      if gone[p] then return true end
-      p = p:match('^(.*)%.')
-    end
-    return false
-  end
-  local fields, holder, is_free, signals = call('HGETALL', run.key), get(run, 'xh'), false, {}
-  local used, open = {}, {}
-  for _, pid in ipairs(pids) do used[pid] = {} end
-  for i = 1, #fields, 2 do
-    local kind, name = fields[i]:sub(1, 2), fields[i]:sub(3)
-    if kind == 't:' then
-      local task = cjson.decode(fields[i + 1])
-      if is_below(task.p) then
-        if task.s == 'leased' then
-          tell(run, name, task, 'stale')
-          unlease(run, name, task)
-        end
-        call('ZREM', P .. 'ready', ref(run, name))
-        bury(run, name, task, call('ZREM', P .. 'timers', ref(run, name)) == 1)
-        call('HDEL', run.key, 't:' .. name, 'd:' .. name)
-        is_free = is_free or holder == name
-        if task.sg and task.s == 'ready' then signals[task.sg] = true end
-      end
-    elseif kind == 'j:' and is_below(cjson.decode(fields[i + 1]).p) then
-      bury_join(run, name, cjson.decode(fields[i + 1]))
-      call('DEL', run.key .. ':j:' .. name, run.key .. ':o:' .. name, run.key .. ':q:' .. name)
-      call('HDEL', run.key, fields[i])
-    elseif kind == 'p:' and is_below(name) and not get(run, 'z:' .. name) then
-      local part = cjson.decode(fields[i + 1])
-      call('HSET', run.key, 'z:' .. name, format('%.0f,%.0f,cancelled', part.b, NOW))
-      if used[name] then open[#open + 1] = name end
-    elseif kind == 'u:' then
-      local who, bucket = name:match('^(.*):(.*)$')
-      for pid, counts in pairs(used) do
-        if who:sub(1, #pid + 1) == pid .. '.' then add_counts(counts, { [bucket] = fields[i + 1] }) end
-      end
-    end
-  end
-  for _, pid in ipairs(open) do set_below(run, pid, used[pid]) end
-  local kept = {}
-  for _, item in ipairs(ready) do
-    if item.run.key ~= run.key or not is_below(item.task.p) then kept[#kept + 1] = item end
-  end
-  ready = kept
-  -- Last, when no task of theirs is left that could be let go.
-  if is_free then next_exclusive(run) end
-  -- A signal that had woken one of them is for another that waits.
-  for name in pairs(signals) do
-    if has_signal(run, name) then wake_for_signal(run, name) end
-  end
-  return open
-end
-
--- An agent ends, and what its subagents still do ends with it.
-local function end_subagents(run, agent)
-  local pid = agent .. '.9999'
-  local state = get(run, 'x:' .. pid)
-  if not state or get(run, 'z:' .. pid) then return end
-  local names, ids = {}, cjson.decode(state).ids or {}
-  for name, item in pairs(ids) do
-    local works = item.status == 'running' or item.status == 'queued'
-    if works and item.kind ~= '' then names[#names + 1] = name end
-  end
-  table.sort(names)
-  for _, name in ipairs(names) do
-    local item = ids[name]
-    event(run, cjson.encode({ type = 'subagent', p = pid, d = { event = 'cancelled', subagent_id = name,
-      kind = item.kind, conversation_id = item.key, resumed = item.resumed, status = 'cancelled',
-      turn = item.turns } }))
-  end
-  for _, below in ipairs(cancel_participants(run, { pid })) do pass_up(run, below, agent) end
-end
 
 -- Subagents' conversations are kept with the session, or with the run when it has none or they are no
 -- longer needed than that: facts in a hash by key, a list of messages each.
@@ -181,6 +100,9 @@ local function start_participant(run, p)
     local earlier = participant_of(run, p.of)
     p.m, p.s = earlier.m, earlier.s
   end
+  local places = ''
+  if p.m then places = places .. format('"m":"%s",', p.m) end
+  if p.s then places = places .. format('"s":"%s",', p.s) end
   p.m = p.m or (run.key .. ':m:' .. p.id)
   p.s = p.s or (run.key .. ':s:' .. p.id)
   if p.kept then
@@ -194,9 +116,8 @@ local function start_participant(run, p)
   end
   furnish(p)
   -- The header is text with places left out; reading and writing it for each of many takes long.
-  call('HSET', run.key, 'p:' .. p.id,
-    format('{"m":"%s","s":"%s","b":%.0f,%s', p.m, p.s, NOW, ARGV[p.h]:sub(2)),
-    'x:' .. p.id, ARGV[p.st])
+  call('HSET', run.tree, 'p:' .. p.id, format('{%s"b":%.0f,%s', places, NOW, ARGV[p.h]:sub(2)))
+  call('HSET', run.open, 'x:' .. p.id, ARGV[p.st])
   -- From now on it is the one to answer; what another one said before is no part of that.
   if p.fin then call('HSET', run.key, 'fin', p.id, 'text', '') end
 end
@@ -232,8 +153,7 @@ end
 -- A member of a join was claimed: let more go, if some wait and the width allows.
 local function widen(run, jid)
   if call('EXISTS', run.key .. ':q:' .. jid) == 0 then return end
-  local raw = get(run, 'j:' .. jid)
-  local join = raw and cjson.decode(raw)
+  local join = join_of(run, jid)
   if not join or not join.l then return end
   for _ = 1, math.min(PER_CLAIM, (free_width(run, jid, join))) do
     local nxt = call('LPOP', run.key .. ':q:' .. jid)
@@ -249,26 +169,30 @@ local function start(run, plan)
     -- Field `b:` says that a participant has others below it.
     if p.up and p.up ~= above then
       above = p.up
-      call('HSET', run.key, 'b:' .. above, 1)
+      call('HSET', run.tree, 'b:' .. above, 1)
     end
-    if not p.once or call('HEXISTS', run.key, 'p:' .. p.id) == 0 then start_participant(run, p) end
+    if not p.once or call('HEXISTS', run.tree, 'p:' .. p.id) == 0 then start_participant(run, p) end
   end
   local width, gated = {}, {}
   for _, j in ipairs(plan.j or {}) do
-    local known = j.n and get(run, 'j:' .. j.id)
-    if known then
-      local join = cjson.decode(known)
+    local join = j.n and join_of(run, j.id)
+    if join then
       -- By the count before this piece: its members are not started yet.
       local free, active = free_width(run, j.id, join)
       width[j.id] = math.min(free, math.max(AT_LEAST, FIRST - active))
       join.n, gated[j.id] = j.n, true
-      call('HSET', run.key, 'j:' .. j.id, cjson.encode(join))
+      call('HSET', run.open, 'j:' .. j.id, cjson.encode(join))
     elseif j.m then
       local one = #j.m == 1 and j.m[1] or nil
       local list = j.d and not one and participant_of(run, j.p).m or nil
-      call('HSET', run.key, 'j:' .. j.id,
-        cjson.encode({ t = j.t, p = j.p, one = one, f = j.f, keep = j.keep, l = list,
-          w = not one and j.w or nil, n = list and #j.m - j.s }))
+      local head = cjson.encode({ t = j.t, p = j.p, one = one, f = j.f, keep = j.keep, l = list,
+          w = not one and j.w or nil, n = list and #j.m - j.s })
+      -- `rj` names the root's newest join, whose results must be delivered before its run is over.
+      if j.p == '0' and not list then
+        call('HSET', run.open, 'j:' .. j.id, head, 'rj', j.id)
+      else
+        call('HSET', run.open, 'j:' .. j.id, head)
+      end
       for i = 1, one and 0 or #j.m, 1000 do
         local last = math.min(i + 999, #j.m)
         call('SADD', run.key .. ':j:' .. j.id, unpack(j.m, i, last))
@@ -282,8 +206,8 @@ local function start(run, plan)
     local tid, delay, payload, waits, gate = t.id, t.delay, t.d, t.wait, t.g or t.j
     t.id, t.delay, t.d, t.wait = nil, nil, nil, nil
     if not gated[gate] then t.g = nil end
-    if payload then call('HSET', run.key, 'd:' .. tid, ARGV[payload]) end
-    if t.once and call('HEXISTS', run.key, 't:' .. tid) == 1 then
+    if payload then call('HSET', run.open, 'd:' .. tid, ARGV[payload]) end
+    if t.once and call('HEXISTS', run.open, 't:' .. tid) == 1 then
       -- It is there already.
     elseif t.ask then
       start_asked(run, tid, t, gate, t.ord and width)
@@ -305,7 +229,7 @@ local function start(run, plan)
   end
   for _, j in ipairs(plan.j or {}) do
     if j.m and #j.m == 0 then
-      call('HDEL', run.key, 'j:' .. j.id)
+      call('HDEL', run.open, 'j:' .. j.id)
       wake(run, j.t)
     end
   end

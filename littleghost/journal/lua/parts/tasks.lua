@@ -45,7 +45,7 @@ end
 -- A person has answered for a task, or the time for that is over. The first answer stays.
 local function answer_for(run, tid, task, verdict)
   task.an = verdict
-  call('HSET', run.key, 'a:' .. tid, verdict)
+  call('HSET', run.tree, 'a:' .. tid, verdict)
   call('ZREM', P .. 'timers', ref(run, tid))
   event(run, format('{"type":"approval_answered","p":"%s","d":{"id":"%s","answer":%s}}', task.p, tid, verdict))
   if task.tn then make_ready(run, tid, task) else save_task(run, tid, task) end
@@ -117,21 +117,27 @@ local function has_signal(run, name)
   return false
 end
 
--- Let one coordinator that waits for a signal of this name look for it.
+-- Who waits for signals stands in a sorted set of names and tasks. Let one that waits for this name look for it;
+-- an entry whose task does not wait any more is dropped when it is met.
+local function wait_entry(name, tid) return #name .. ':' .. name .. ':' .. tid end
+
 local function wake_for_signal(run, name)
-  local fields = call('HGETALL', run.key)
-  for i = 1, #fields, 2 do
-    if fields[i]:sub(1, 2) == 't:' then
-      local task = cjson.decode(fields[i + 1])
-      if task.sg == name and task.s == 'wait' then return wake(run, fields[i]:sub(3)) end
-    end
+  local start = wait_entry(name, '')
+  while true do
+    local entry = call('ZRANGEBYLEX', run.key .. ':w', '[' .. start, '(' .. start .. '\255', 'LIMIT', 0, 1)[1]
+    if not entry then return end
+    local tid = entry:sub(#start + 1)
+    local task = task_of(run, tid)
+    if task and task.sg == name and task.s == 'wait' and not is_gone(run, task.p) then return wake(run, tid) end
+    call('ZREM', run.key .. ':w', entry)
   end
 end
 
-local function take_mail(run, task)
+local function take_mail(run, tid, task)
   if task.k == 'call' then return end
   if task.sg then
     take_signal(run, task.p, task.sg)
+    call('ZREM', run.key .. ':w', wait_entry(task.sg, tid))
     task.sg, task.su = nil, nil
   end
   local raw = call('HGET', run.key .. ':b', task.p)
@@ -150,7 +156,7 @@ local function take_mail(run, task)
 end
 
 local function lease(run, tid, task, worker, child, claim)
-  take_mail(run, task)
+  take_mail(run, tid, task)
   task.s, task.w, task.c, task.a = 'leased', worker, child, (task.a or 0) + 1
   task.z = claim
   save_task(run, tid, task)
@@ -159,12 +165,12 @@ local function lease(run, tid, task, worker, child, claim)
     and call('SCARD', P .. 'held:' .. worker) == 1 then
     call('SADD', P .. 'holders', worker)
   end
-  call('HINCRBY', run.key, 'held', 1)
+  call('SADD', run.key .. ':l', tid)
 end
 
 local function unlease(run, tid, task)
   call('SREM', P .. 'held:' .. task.w, ref(run, tid))
-  call('HINCRBY', run.key, 'held', -1)
+  call('SREM', run.key .. ':l', tid)
   task.w, task.c, task.z = nil, nil, nil
 end
 
@@ -177,20 +183,23 @@ local function tell(run, tid, task, why)
   call('EXPIRE', notes, 60)
 end
 
+-- How many tasks of a run workers have.
+local function leased_count(run) return call('SCARD', run.key .. ':l') end
+
 -- Let the next exclusive task go; those of participants that are gone are passed over.
 local function next_exclusive(run)
   call('HDEL', run.key, 'xh')
   local nxt = call('LPOP', run.key .. ':x')
   while nxt do
     local waiting = task_of(run, nxt)
-    if waiting then return make_ready(run, nxt, waiting) end
+    if waiting and not is_gone(run, waiting.p) then return make_ready(run, nxt, waiting) end
     nxt = call('LPOP', run.key .. ':x')
   end
 end
 
 -- Forget a task that is not leased, and let the next exclusive one go.
 local function drop(run, tid, task)
-  call('HDEL', run.key, 't:' .. tid, 'd:' .. tid)
+  forget_task(run, tid)
   if task.s == 'ready' then call('ZREM', P .. 'ready', ref(run, tid)) end
   if task.s == 'wait' then call('ZREM', P .. 'timers', ref(run, tid)) end
   if task.x and get(run, 'xh') == tid then next_exclusive(run) end
@@ -212,21 +221,22 @@ end
 
 -- Answer a claim: header, payload, invocation, participant, state, time left, list, working state.
 -- `created` is the creation time of the run the caller remembers, so that an id used again after its
--- first run expired is never mixed up with it.
-local function lease_answer(run, tid, task, created, known)
-  local f = call('HMGET', run.key, 'd:' .. tid, 'p:' .. task.p, 'x:' .. task.p, 'deadline',
-    'fp', 'asm', 'ln', 'created', 'base')
-  local knows_run = created == f[8]
-  local part = cjson.decode(f[2])
-  local left = f[4] and format('%.0f', tonumber(f[4]) - NOW) or ''
+-- first run expired is never mixed up with it. `head` is the participant's header if it was read before.
+local function lease_answer(run, tid, task, created, known, head)
+  local f = call('HMGET', run.key, 'deadline', 'fp', 'asm', 'ln', 'created', 'base')
+  local work = call('HMGET', run.open, 'd:' .. tid, 'x:' .. task.p)
+  head = head or call('HGET', run.tree, 'p:' .. task.p)
+  local knows_run = created == f[5]
+  local part = cjson.decode(head)
+  local left = f[1] and format('%.0f', tonumber(f[1]) - NOW) or ''
   local from, list = 0, {}
   if task.k ~= 'call' then
-    local n = knows_run and tonumber(known) or 0
-    if n > 0 and n <= call('LLEN', part.m) then from = n end
-    list = call('LRANGE', part.m, from, -1)
+    local n, name = knows_run and tonumber(known) or 0, part.m or (run.key .. ':m:' .. task.p)
+    if n > 0 and n <= call('LLEN', name) then from = n end
+    list = call('LRANGE', name, from, -1)
   end
   local inv = knows_run and '' or get(run, 'inv')
-  return { tid, cjson.encode(task), f[1] or '', inv, f[2], f[3] or '{}', left, from, list,
-    call('HGETALL', part.s), f[5], f[6], f[7] or '', f[8], f[9] or '0',
+  return { tid, cjson.encode(task), work[1] or '', inv, head, work[2] or '{}', left, from, list,
+    call('HGETALL', part.s or (run.key .. ':s:' .. task.p)), f[2], f[3], f[4] or '', f[5], f[6] or '0',
     task.pk and call('HGET', run.key .. ':r', task.pk) or '' }
 end

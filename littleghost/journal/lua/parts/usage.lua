@@ -1,5 +1,5 @@
--- Tokens: `u:<participant>:<bucket>` counts what a participant used itself; `w:<participant>` holds, as
--- JSON, what those below it used that have ended.
+-- Tokens, as JSON by bucket: `u:<participant>` counts what a participant used itself, `w:<participant>` what all
+-- below it used.
 local function counts_text(counts)
   local found = {}
   for _, bucket in ipairs(BUCKETS) do
@@ -13,30 +13,26 @@ local function add_counts(counts, more)
   for bucket, n in pairs(more) do counts[bucket] = (counts[bucket] or 0) + tonumber(n) end
 end
 
-local function counts_below(run, pid)
-  local text = get(run, 'w:' .. pid)
-  return text and cjson.decode(text) or {}
-end
-
-local function set_below(run, pid, counts)
-  local text = counts_text(counts)
-  if text ~= '{}' then call('HSET', run.key, 'w:' .. pid, text) end
-end
-
--- A participant has ended: what it and all below it used is added to what is below its parent, in a
--- fixed number of commands. Gives it as JSON. Nobody asks the root for its part.
-local function pass_up(run, pid, up)
-  local names, own = {}, {}
-  for i, bucket in ipairs(BUCKETS) do names[i] = 'u:' .. pid .. ':' .. bucket end
-  for i, n in ipairs(call('HMGET', run.key, unpack(names))) do own[BUCKETS[i]] = n or nil end
-  local counts = counts_below(run, pid)
-  if next(counts) then call('HDEL', run.key, 'w:' .. pid) end
-  add_counts(counts, own)
-  local text = counts_text(counts)
-  if up ~= '0' and text ~= '{}' then
-    local sum = counts_below(run, up)
-    add_counts(sum, counts)
-    set_below(run, up, sum)
+-- Count for a participant and for all above it, in two commands.
+local function add_usage(run, pid, more)
+  if not next(more) then return end
+  local names = { 'u:' .. pid }
+  for _, above in ipairs(all_above(pid)) do names[#names + 1] = 'w:' .. above end
+  local changed = {}
+  for i, text in ipairs(call('HMGET', run.tree, unpack(names))) do
+    local counts = text and cjson.decode(text) or {}
+    add_counts(counts, more)
+    changed[#changed + 1] = names[i]
+    changed[#changed + 1] = counts_text(counts)
   end
-  return text
+  call('HSET', run.tree, unpack(changed))
+end
+
+-- What a participant and all below it used, as JSON.
+local function usage_of(run, pid)
+  local counts = {}
+  for _, text in ipairs(call('HMGET', run.tree, 'u:' .. pid, 'w:' .. pid)) do
+    if text then add_counts(counts, cjson.decode(text)) end
+  end
+  return counts_text(counts)
 end

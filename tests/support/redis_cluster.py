@@ -1,0 +1,161 @@
+"""A real Redis Cluster for tests: three nodes on loopback, which share the slots and no replica."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import socket
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import redis
+from redis.cluster import ClusterNode, RedisCluster
+
+from littleghost.embedded import find_server
+from littleghost.errors import ConfigurationError
+from tests.support.redis_server import VARIABLE, wait_until
+
+SLOTS = 16_384
+NODES = 3
+
+
+def cluster_binary() -> str | None:
+    """Give a server that can be a node of a cluster; None where there is none."""
+    try:
+        return os.environ.get(VARIABLE, "").strip() or find_server()
+    except ConfigurationError:
+        return None
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
+
+
+def _free_port(taken: set[int]) -> int:
+    """Find a port whose bus port is free as well: a node listens 10,000 higher, too."""
+    for _ in range(200):
+        port = random.randrange(20_000, 32_000)
+        if port not in taken and _is_free(port) and _is_free(port + 10_000):
+            taken.add(port)
+            return port
+    raise AssertionError("no free port for a node")
+
+
+class Node:
+    """One node; it comes back on its port with its slots and what it had written."""
+
+    def __init__(self, binary: str, directory: Path, port: int) -> None:
+        self.port = port
+        self.name = f"127.0.0.1:{port}"
+        self._binary = binary
+        self._directory = directory
+        self._process: subprocess.Popen[bytes] | None = None
+        directory.mkdir(parents=True)
+
+    def start(self) -> None:
+        options = {
+            "port": str(self.port),
+            "bind": "127.0.0.1",
+            "dir": str(self._directory),
+            "save": "",
+            "appendonly": "yes",
+            "appendfsync": "always",
+            "maxmemory-policy": "noeviction",
+            "cluster-enabled": "yes",
+            "cluster-config-file": "nodes.conf",
+            "cluster-node-timeout": "1500",
+        }
+        command = [self._binary]
+        for name, value in options.items():
+            command += [f"--{name}", value]
+        with (self._directory / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                command, stdout=log, stderr=log, start_new_session=True
+            )
+        wait_until(self.answers, f"node {self.name} answers")
+
+    def client(self) -> redis.Redis:
+        return redis.Redis(port=self.port, decode_responses=True, protocol=2, socket_timeout=5)
+
+    def answers(self) -> bool:
+        assert self._process is not None
+        assert self._process.poll() is None, (self._directory / "log").read_text()[-2000:]
+        with self.client() as client:
+            try:
+                return bool(client.ping())
+            except redis.RedisError:
+                return False
+
+    def is_well(self) -> bool:
+        """Whether it sees the whole cluster at work."""
+        with self.client() as client:
+            try:
+                facts: Any = client.execute_command("CLUSTER INFO")
+            except redis.RedisError:
+                return False
+        if not isinstance(facts, dict):
+            facts = dict(line.split(":", 1) for line in str(facts).split() if ":" in line)
+        return facts["cluster_state"] == "ok" and int(facts["cluster_known_nodes"]) == NODES
+
+    def kill(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait(10)
+
+
+class Cluster:
+    """A cluster that this test session owns."""
+
+    def __init__(self) -> None:
+        binary = cluster_binary()
+        assert binary is not None
+        self.directory = Path(tempfile.mkdtemp(prefix="lgt-cluster-"))
+        taken: set[int] = set()
+        self.nodes = [
+            Node(binary, self.directory / str(number), _free_port(taken)) for number in range(NODES)
+        ]
+        self.url = "redis+cluster://" + ",".join(node.name for node in self.nodes)
+        self._clients: list[RedisCluster] = []
+
+    def start(self) -> Cluster:
+        """Start the nodes, give each its share of the slots, and wait until they agree."""
+        for number, node in enumerate(self.nodes):
+            node.start()
+            with node.client() as client:
+                first, end = number * SLOTS // NODES, (number + 1) * SLOTS // NODES
+                client.execute_command("CLUSTER ADDSLOTS", *range(first, end))
+                client.execute_command("CLUSTER SET-CONFIG-EPOCH", number + 1)
+        with self.nodes[0].client() as client:
+            for node in self.nodes[1:]:
+                client.execute_command("CLUSTER MEET", "127.0.0.1", node.port)
+        self.wait()
+        return self
+
+    def wait(self) -> None:
+        """Wait until every node sees the whole cluster at work."""
+        wait_until(lambda: all(node.is_well() for node in self.nodes), "cluster_state:ok", 30)
+
+    def client(self) -> RedisCluster:
+        """Make a client that is closed with the cluster."""
+        nodes = [ClusterNode("127.0.0.1", node.port) for node in self.nodes]
+        made = RedisCluster(startup_nodes=nodes, decode_responses=True, protocol=2)
+        self._clients.append(made)
+        return made
+
+    def stop(self) -> None:
+        """End it and remove its data. Idempotent."""
+        for client in self._clients:
+            client.close()
+            client.disconnect_connection_pools()
+        self._clients.clear()
+        for node in self.nodes:
+            node.kill()
+        shutil.rmtree(self.directory, ignore_errors=True)

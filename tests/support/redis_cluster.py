@@ -1,4 +1,4 @@
-"""A real Redis Cluster for tests: three nodes on loopback, which share the slots and no replica."""
+"""A real Redis Cluster for tests: three nodes on loopback that share the slots, and a replica."""
 
 from __future__ import annotations
 
@@ -82,6 +82,10 @@ class Node:
             )
         wait_until(self.answers, f"node {self.name} answers")
 
+    @property
+    def is_up(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
     def client(self) -> redis.Redis:
         return redis.Redis(port=self.port, decode_responses=True, protocol=2, socket_timeout=5)
 
@@ -94,27 +98,42 @@ class Node:
             except redis.RedisError:
                 return False
 
-    def is_well(self) -> bool:
+    def is_well(self, nodes: int) -> bool:
         """Whether it sees the whole cluster at work."""
+        facts = self._info()
+        return facts.get("cluster_state") == "ok" and int(facts["cluster_known_nodes"]) == nodes
+
+    def state(self) -> str:
+        """Give the state of the cluster as this node sees it: ok or fail."""
+        return self._info().get("cluster_state", "")
+
+    def _info(self) -> dict[str, str]:
         with self.client() as client:
             try:
-                facts: Any = client.execute_command("CLUSTER INFO")
+                return client.execute_command("CLUSTER INFO")
             except redis.RedisError:
-                return False
-        if not isinstance(facts, dict):
-            facts = dict(line.split(":", 1) for line in str(facts).split() if ":" in line)
-        return facts["cluster_state"] == "ok" and int(facts["cluster_known_nodes"]) == NODES
+                return {}
+
+    def facts(self) -> Any:
+        """Give what it says about replication."""
+        with self.client() as client:
+            return client.info("replication")
 
     def kill(self) -> None:
-        if self._process is not None and self._process.poll() is None:
+        if self._process is not None and self.is_up:
             self._process.kill()
             self._process.wait(10)
 
 
 class Cluster:
-    """A cluster that this test session owns."""
+    """A cluster that a test module owns.
 
-    def __init__(self) -> None:
+    Attributes:
+        nodes: Those that have slots.
+        replica: Of the first node, if there is one.
+    """
+
+    def __init__(self, *, with_replica: bool = False) -> None:
         binary = cluster_binary()
         assert binary is not None
         self.directory = Path(tempfile.mkdtemp(prefix="lgt-cluster-"))
@@ -122,6 +141,9 @@ class Cluster:
         self.nodes = [
             Node(binary, self.directory / str(number), _free_port(taken)) for number in range(NODES)
         ]
+        self.replica: Node | None = None
+        if with_replica:
+            self.replica = Node(binary, self.directory / "replica", _free_port(taken))
         self.url = "redis+cluster://" + ",".join(node.name for node in self.nodes)
         self._clients: list[RedisCluster] = []
 
@@ -137,11 +159,30 @@ class Cluster:
             for node in self.nodes[1:]:
                 client.execute_command("CLUSTER MEET", "127.0.0.1", node.port)
         self.wait()
+        if self.replica is not None:
+            self._add(self.replica)
         return self
+
+    def _add(self, replica: Node) -> None:
+        replica.start()
+        with self.nodes[0].client() as client, replica.client() as new:
+            client.execute_command("CLUSTER MEET", "127.0.0.1", replica.port)
+            self.wait()
+            new.execute_command("CLUSTER REPLICATE", client.execute_command("CLUSTER MYID"))
+        wait_until(lambda: replica.facts()["master_link_status"] == "up", "the replica follows")
+
+    def fail_over(self) -> None:
+        """Have the replica take the first node's slots, without a loss."""
+        assert self.replica is not None
+        with self.replica.client() as client:
+            client.execute_command("CLUSTER FAILOVER")
+        wait_until(lambda: self.replica.facts()["role"] == "master", "the replica has taken over")
+        self.nodes[0], self.replica = self.replica, self.nodes[0]
 
     def wait(self) -> None:
         """Wait until every node sees the whole cluster at work."""
-        wait_until(lambda: all(node.is_well() for node in self.nodes), "cluster_state:ok", 30)
+        every = [*self.nodes, *([self.replica] if self.replica and self.replica.is_up else [])]
+        wait_until(lambda: all(node.is_well(len(every)) for node in every), "cluster_state:ok", 30)
 
     def client(self) -> RedisCluster:
         """Make a client that is closed with the cluster."""
@@ -156,6 +197,6 @@ class Cluster:
             client.close()
             client.disconnect_connection_pools()
         self._clients.clear()
-        for node in self.nodes:
+        for node in [*self.nodes, *([self.replica] if self.replica else [])]:
             node.kill()
         shutil.rmtree(self.directory, ignore_errors=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from datetime import timedelta
@@ -16,10 +18,9 @@ from littleghost.errors import ConfigurationError, JournalUnavailableError
 from littleghost.journal import keys
 from littleghost.journal.connection import connect
 from littleghost.journal.policy import check_policy
-from littleghost.settings import Settings
 from littleghost.wiring import runtime
 from tests.acceptance.processes import littleghost
-from tests.faults.fleet import RedisServer
+from tests.faults.fleet import ROOT, RedisServer
 from tests.integration.cluster_app import Clerk, Fan
 from tests.integration.processes import QUIET, Site, site
 from tests.integration.scripted import kinds, results, terminals, until
@@ -218,6 +219,23 @@ def test_runs_and_readers_go_on_when_a_replica_takes_over(fleet: Site, cluster: 
     assert {run.wait(60).outcome for run in more} == {"completed"}
 
 
+def test_runs_go_on_when_a_node_is_lost_and_its_replica_elected(
+    fleet: Site, cluster: Cluster
+) -> None:
+    runs = _runs_in_every_partition(fleet, "lost")
+    cluster.lose()
+    (fleet.directory / "lost").touch()
+    runs += [SiteAgent.enqueue(f"many lost-{n}") for n in range(8)]
+    for run in runs:
+        assert run.wait(60).outcome == "completed", run.error
+        assert terminals(run) == ["run_stop"]
+    old = cluster.replica
+    assert old is not None
+    old.start()
+    until(lambda: old.facts().get("master_link_status") == "up", "it follows the new one")
+    cluster.wait()
+
+
 def test_a_killed_worker_loses_nothing(fleet: Site) -> None:
     run = SiteAgent.enqueue("gated worker-gate")
     until(lambda: is_held(fleet, "worker-gate"), "the call began")
@@ -290,12 +308,29 @@ def test_reading_all_partitions_is_one_command_for_each_and_no_more(
     assert "cmdstat_eval" not in told, told
 
 
-def test_settings_of_a_cluster_ask_for_a_broker() -> None:
-    url = "redis+cluster://127.0.0.1:7000"
-    with pytest.raises(ConfigurationError, match="LITTLEGHOST_BROKER_URL"):
-        Settings(redis_url=url)
-    with pytest.raises(ConfigurationError, match="broker_url"):
-        Settings(redis_url="redis://127.0.0.1", broker_url=url)
+FORK = """
+import os, sys, threading
+from littleghost.journal.connection import connect
+client = connect(sys.argv[1])
+client.set("before", 1)
+nodes, held = client.nodes_manager, threading.Event()
+def hold():
+    with client._lock, nodes._initialization_lock, nodes._lock:
+        held.set()
+        threading.Event().wait()
+threading.Thread(target=hold, daemon=True).start()
+held.wait()
+child = os.fork()
+if child == 0:
+    os._exit(7 if client.get("before") == "1" else 1)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_forked_child_is_not_held_up_by_a_thread_of_its_parent(cluster: Cluster) -> None:
+    """A pool child that takes a dead one's place is forked while the parent's threads work."""
+    command = [sys.executable, "-W", "ignore", "-c", FORK, cluster.url]
+    assert subprocess.run(command, cwd=ROOT, timeout=30, check=False).returncode == 7
 
 
 def test_partitions_are_spread_over_the_nodes(cluster: Cluster) -> None:

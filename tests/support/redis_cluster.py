@@ -114,6 +114,12 @@ class Node:
             except redis.RedisError:
                 return {}
 
+    def sends_to(self) -> int:
+        """Give the port of the node that it takes for the owner of slot 0."""
+        with self.client() as client:
+            slots: Any = client.execute_command("CLUSTER SLOTS")
+        return next(owner[1] for first, _last, owner, *_replicas in slots if first == 0)
+
     def facts(self) -> Any:
         """Give what it says about replication."""
         with self.client() as client:
@@ -176,8 +182,23 @@ class Cluster:
         assert self.replica is not None
         with self.replica.client() as client:
             client.execute_command("CLUSTER FAILOVER")
-        wait_until(lambda: self.replica.facts()["role"] == "master", "the replica has taken over")
-        self.nodes[0], self.replica = self.replica, self.nodes[0]
+        self._swap()
+
+    def lose(self) -> None:
+        """Kill the first node, and wait until the replica has taken over by itself."""
+        assert self.replica is not None
+        self.nodes[0].kill()
+        self._swap()
+
+    def _swap(self) -> None:
+        replica = self.replica
+        assert replica is not None
+        wait_until(lambda: replica.facts()["role"] == "master", "the replica has taken over", 30)
+        self.nodes[0], self.replica = replica, self.nodes[0]
+        wait_until(
+            lambda: all(node.sends_to() == replica.port for node in self.nodes),
+            "every node knows who has taken over",
+        )
 
     def wait(self) -> None:
         """Wait until every node sees the whole cluster at work."""

@@ -31,7 +31,7 @@ from littleghost.journal.workers import Workers
 from littleghost.providers.base import CallControl
 from littleghost.providers.registry import Models
 from littleghost.providers.stand_in import STAND_IN, connect_stand_in
-from littleghost.settings import Settings
+from littleghost.settings import Settings, is_cluster
 
 logger = logging.getLogger("littleghost")
 
@@ -56,6 +56,7 @@ class Runtime:
             grace_ms=round(settings.republish_grace_s * 1000),
             retention_s=round(settings.retention_s),
             session_s=round(settings.session_s),
+            is_cluster=is_cluster(settings.redis_url),
         )
         self.journal = RedisJournal(
             self.client,

@@ -70,8 +70,22 @@ def source(name: str, constants: str) -> str:
     return "\n".join([constants, *parts, (folder / f"{name}.lua").read_text("utf-8")])
 
 
+# A script names one key and touches others of its slot. While the slot is moved to another node,
+# some are here and some there: a script would stop half-way, or take what is not there yet for missing.
+# A command on two keys that never exist is refused then, on both nodes, before any write.
+_WHOLE_SLOT = """
+local TAG = KEYS[1]:match('^lg:{%d+}:')
+if TAG then redis.call('EXISTS', TAG .. 'no', TAG .. 'none') end"""
+
+
 def constants(
-    *, envelope: str | None, push_prefix: str, grace_ms: int, retention_s: int, session_s: int
+    *,
+    envelope: str | None,
+    push_prefix: str,
+    grace_ms: int,
+    retention_s: int,
+    session_s: int,
+    is_cluster: bool = False,
 ) -> str:
     """Write the constants that the scripts begin with.
 
@@ -81,6 +95,7 @@ def constants(
         grace_ms: Age at which an unclaimed task is looked at.
         retention_s: How long a finished run is kept.
         session_s: How long a session is kept.
+        is_cluster: Whether slots may be moved between servers.
     """
     push = "false" if envelope is None else f"[==[{push_prefix}]==]"
     return "\n".join(
@@ -90,6 +105,7 @@ def constants(
             f"local GRACE_MS, RETENTION_S, SESSION_S = {grace_ms}, {retention_s}, {session_s}",
             f"local ANSWER_S, SCHEMA = {ANSWER_S}, '{keys.SCHEMA_VERSION}'",
             f"local BUCKETS = {{ {', '.join(map(repr, BUCKETS))} }}",
+            *([_WHOLE_SLOT] if is_cluster else []),
         ]
     )
 
@@ -101,6 +117,7 @@ def translate(error: Exception) -> JournalError:
         isinstance(error, _PASSING)
         or text.startswith(_PASSING_TEXTS)
         or ("OOM" in text and isinstance(error, ResponseError))
+        or "non local key" in text
     )
     if isinstance(error, AskError):
         return JournalUnavailableError(

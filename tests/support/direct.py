@@ -36,6 +36,7 @@ def journal_of(
         grace_ms=1000,
         retention_s=retention_s,
         session_s=session_s,
+        is_cluster=isinstance(client, RedisCluster),
     )
     return RedisJournal(client, header, partitions=PARTITIONS, worker_id=worker)
 

@@ -71,8 +71,8 @@ def source(name: str, constants: str) -> str:
 
 
 # A script names one key and touches others of its slot. While the slot is moved to another node,
-# some are here and some there: a script would stop half-way, or take what is not there yet for missing.
-# A command on two keys that never exist is refused then, on both nodes, before any write.
+# some are here and some there: a script would stop half-way, or take what is not there yet for
+# missing. A command on two keys that never exist is refused then, on both nodes, before any write.
 _WHOLE_SLOT = """
 local TAG = KEYS[1]:match('^lg:{%d+}:')
 if TAG then redis.call('EXISTS', TAG .. 'no', TAG .. 'none') end"""

@@ -77,6 +77,7 @@ def test_a_cluster_needs_a_broker_of_its_own() -> None:
         TryAgainError("Multiple keys request during rehashing of slot"),
         SlotNotCoveredError("Slot 3 is not covered"),
         RedisClusterException("Redis Cluster cannot be connected."),
+        ResponseError("Script attempted to access a non local key in a cluster node script: ab"),
         ResponseError("UNBLOCKED force unblock from blocking operation"),
     ],
 )

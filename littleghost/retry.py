@@ -48,9 +48,9 @@ def retry_run(old_id: str, *, new_id: str | None, deadline: Deadline) -> str:
     ends_at = _deadline(record, deadline, now)
     if record.waits_for_session:
         return _start_over(work, record, old, run_id, ends_at, now)
-    now_s, _ = work.client.time()
+    now_ms = work.journal.now_ms(run_id)
     new_key, _ = work.journal.place(run_id)
-    revival = revive(old, run_id=old_id, new_key=new_key, now_ms=now_s * 1000)
+    revival = revive(old, run_id=old_id, new_key=new_key, now_ms=now_ms)
     if revival is None:
         raise NotResumableError(
             f"run {old_id!r} left nothing to go on from; an older version of littleghost wrote it"

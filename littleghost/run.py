@@ -149,8 +149,7 @@ class Run(Reachable, Resumable):
     def participants(self) -> list[Participant]:
         """Who takes part in the run, the root first, each with its own tokens; read anew."""
         self.refresh()
-        seconds, microseconds = self._work.client.time()
-        return participants_of(self.record, seconds * 1000 + microseconds // 1000)
+        return participants_of(self.record, self._work.workers.now_ms())
 
     @property
     def error(self) -> Failure | None:

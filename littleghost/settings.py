@@ -15,6 +15,13 @@ from littleghost.errors import ConfigurationError
 from littleghost.ids import MAX_PARTITIONS
 
 PREFIX = "LITTLEGHOST_"
+# In the URL of a Redis Cluster this stands between redis or rediss and the first node.
+CLUSTER_SCHEME = "+cluster://"
+
+
+def is_cluster(url: str | None) -> bool:
+    """Whether a URL names a Redis Cluster."""
+    return url is not None and url.startswith((f"redis{CLUSTER_SCHEME}", f"rediss{CLUSTER_SCHEME}"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +29,8 @@ class Settings:
     """What can be set; each field is also `LITTLEGHOST_<FIELD>` in the environment.
 
     Attributes:
-        redis_url: The journal's Redis; None starts a private one inside this process.
+        redis_url: The journal's Redis; None starts a private one inside this process. A cluster is
+            `redis+cluster://host:port,host:port`, and needs a `broker_url`.
         broker_url: Celery's broker when it is not the journal's Redis (Redis or RabbitMQ).
         imports: Modules a worker imports, so that their assemblies are known; commas between.
         embedded: Whether a private Redis and worker may be started.
@@ -66,6 +74,16 @@ class Settings:
     definition_mismatch: Literal["warn", "refuse"] = "warn"
 
     def __post_init__(self) -> None:
+        if is_cluster(self.broker_url):
+            raise ConfigurationError(
+                "broker_url names a Redis Cluster, which Celery cannot use as its broker; use a "
+                "single Redis or RabbitMQ"
+            )
+        if is_cluster(self.redis_url) and self.broker_url is None:
+            raise ConfigurationError(
+                "redis_url names a Redis Cluster, which Celery cannot use as its broker; set "
+                f"{PREFIX}BROKER_URL to a single Redis or RabbitMQ"
+            )
         if not 1 <= self.partitions <= MAX_PARTITIONS:
             raise ConfigurationError(
                 f"partitions is {self.partitions!r}; use a number from 1 to {MAX_PARTITIONS}"

@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
-from typing import Any, cast
-
-import redis
-import redis.asyncio
-from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from littleghost.errors import JournalUnavailableError, NoWorkerError, WaitTimeoutError
 from littleghost.events import TERMINAL_TYPES, StreamEvent
-from littleghost.journal.connection import BLOCK_MS
+from littleghost.journal.connection import (
+    BLOCK_MS,
+    REDIS_ERRORS,
+    AsyncClient,
+    connect_async,
+    read_streams_async,
+)
+from littleghost.journal.scripts import translate
 from littleghost.journal.tail import PAGE, Stored, Tail, read_page
 from littleghost.wiring import Runtime
 
@@ -125,11 +126,14 @@ class Watch:
         return round(wait_ms)
 
     async def read_async(
-        self, client: redis.asyncio.Redis, after: int, deadline: float | None
+        self, client: AsyncClient, after: int, deadline: float | None
     ) -> list[Stored]:
         """Read a page as `Watch` does, without blocking the event loop."""
-        streams = cast("Any", self._tail.streams(after))
-        return read_page(await client.xread(streams, count=PAGE, block=self._wait_ms(deadline)))
+        streams, wait_ms = self._tail.streams(after), self._wait_ms(deadline)
+        try:
+            return read_page(await read_streams_async(client, streams, PAGE, wait_ms))
+        except REDIS_ERRORS as error:
+            raise translate(error) from error
 
     def fill(self, page: list[Stored]) -> list[StreamEvent]:
         """Turn stored events into what a watcher sees."""
@@ -210,7 +214,7 @@ async def watch_async(
     quiet_since, outage = time.monotonic(), Outage()
     if after and not only_end and await asyncio.to_thread(watch.is_over, after):
         return
-    async with _async_client(work) as client:
+    async with connect_async(work.settings.redis_url or "") as client:
         while True:
             page: list[Stored] = []
             filled: list[StreamEvent] = []
@@ -221,7 +225,7 @@ async def watch_async(
                 elif not page and await asyncio.to_thread(watch.is_idle_end, after, quiet_since):
                     return
                 outage.over()
-            except (JournalUnavailableError, RedisConnectionError, RedisTimeoutError) as error:
+            except JournalUnavailableError as error:
                 page = []
                 outage.met(error)
                 await asyncio.sleep(RETRY_S)
@@ -233,14 +237,3 @@ async def watch_async(
                     return
             elif deadline is not None and time.monotonic() >= deadline:
                 raise _timeout(run_id, timeout_s)
-
-
-def _async_client(work: Runtime) -> redis.asyncio.Redis:
-    return redis.asyncio.Redis.from_url(
-        work.settings.redis_url or "",
-        decode_responses=True,
-        encoding_errors="replace",
-        protocol=2,
-        socket_timeout=BLOCK_MS / 1000 + 5,
-        socket_connect_timeout=2.0,
-    )

@@ -17,7 +17,7 @@ from littleghost.engine.perform import Performer
 from littleghost.engine.ports import Collaborators, Lease
 from littleghost.errors import ConfigurationError, HandOverError, StaleAttemptError
 from littleghost.journal import keys
-from littleghost.journal.connection import MAX_IDLE_WORKER, TrimmedPool, connect
+from littleghost.journal.connection import connect, disconnect, widen
 from littleghost.journal.control import RunningTasks
 from littleghost.journal.inbox import Inbox
 from littleghost.journal.keeper import Keeper
@@ -31,7 +31,7 @@ from littleghost.journal.workers import Workers
 from littleghost.providers.base import CallControl
 from littleghost.providers.registry import Models
 from littleghost.providers.stand_in import STAND_IN, connect_stand_in
-from littleghost.settings import Settings
+from littleghost.settings import Settings, is_cluster
 
 logger = logging.getLogger("littleghost")
 
@@ -56,6 +56,7 @@ class Runtime:
             grace_ms=round(settings.republish_grace_s * 1000),
             retention_s=round(settings.retention_s),
             session_s=round(settings.session_s),
+            is_cluster=is_cluster(settings.redis_url),
         )
         self.journal = RedisJournal(
             self.client,
@@ -144,15 +145,13 @@ class Runtime:
     def become_worker(self, worker_id: str, queues: Iterable[str]) -> None:
         """Take an identity under which tasks are claimed."""
         self.journal.worker_id = worker_id
-        pool = self.client.connection_pool
-        if isinstance(pool, TrimmedPool):
-            pool.max_idle = MAX_IDLE_WORKER
+        widen(self.client)
         self.performer = self._performer(queues)
 
     def disconnect(self) -> None:
         """Close this process's connections; they open again when needed."""
-        self.client.connection_pool.disconnect()
-        self.reader.connection_pool.disconnect()
+        disconnect(self.client)
+        disconnect(self.reader)
 
     def close(self) -> None:
         """Close the connections of a runtime that is no longer used."""

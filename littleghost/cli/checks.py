@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from littleghost.celery.roles import ROLES
 from littleghost.cli.masked import masked_url
-from littleghost.errors import LittleGhostError
+from littleghost.errors import ConfigurationError, LittleGhostError
 from littleghost.journal import keys
-from littleghost.journal.policy import check_policy, check_schema, memory_policy, server_facts
+from littleghost.journal.connection import Server, servers
+from littleghost.journal.policy import check_schema, check_server, memory_policy, server_facts
 from littleghost.journal.scripts import guarded
 from littleghost.version import __version__
 from littleghost.wiring import Runtime
@@ -40,34 +41,47 @@ class Check:
 def check_all(work: Runtime) -> list[Check]:
     """Look at everything; the first check says whether Redis can be reached at all."""
     url = masked_url(work.settings.redis_url or "")
+    found: list[Check] = []
     try:
-        facts = server_facts(work.client)
+        nodes = guarded(lambda: servers(work.client))
+        for address, server in nodes.items():
+            facts = server_facts(server)
+            here = [_server(server, facts, address, address or url)]
+            here += [*_memory(server, facts), *_persistence(facts)]
+            found += [_at(address, check) for check in [*here, *_replicas(facts)]]
     except LittleGhostError as error:
         cure = "start it, or correct LITTLEGHOST_REDIS_URL"
         return [Check("redis", "fail", f"{url}: {error}", cure)]
-    found = [_server(work, facts, url)]
     for name, look in _LOOKS.items():
         try:
-            found += look(work, facts)
+            found += look(work)
         except LittleGhostError as error:
             found.append(Check(name, "fail", str(error), "see the message"))
     return found
 
 
-def _server(work: Runtime, facts: Mapping[str, Any], url: str) -> Check:
+def _at(address: str, check: Check) -> Check:
+    """Say of which node of a cluster this is true."""
+    if not address or check.name == "redis":
+        return check
+    return replace(check, detail=f"{address}: {check.detail}")
+
+
+def _server(server: Server, facts: Mapping[str, Any], address: str, place: str) -> Check:
     name = str(facts.get("server_name") or "redis").capitalize()
     version = facts.get("valkey_version") or facts.get("redis_version") or "?"
-    detail = f"{name} {version} at {url}"
+    detail = f"{name} {version} at {place}"
     try:
-        check_policy(work.client)
-    except LittleGhostError as error:
+        check_server(server, address)
+    except ConfigurationError as error:
+        # The policy has a check of its own.
         if "maxmemory" not in str(error):
-            return Check("redis", "fail", str(error), "upgrade the server")
+            return Check("redis", "fail", str(error), "see the message")
     return Check("redis", "ok", detail)
 
 
-def _memory(work: Runtime, facts: Mapping[str, Any]) -> list[Check]:
-    policy = memory_policy(work.client, dict(facts))
+def _memory(server: Server, facts: Mapping[str, Any]) -> list[Check]:
+    policy = memory_policy(server, dict(facts))
     if not policy:
         check = Check(
             "eviction",
@@ -96,8 +110,7 @@ def _memory(work: Runtime, facts: Mapping[str, Any]) -> list[Check]:
     return [check, Check("memory", "warn", detail, cure)]
 
 
-def _persistence(work: Runtime, facts: Mapping[str, Any]) -> list[Check]:
-    del work
+def _persistence(facts: Mapping[str, Any]) -> list[Check]:
     if facts.get("aof_enabled"):
         if str(facts.get("aof_last_write_status", "ok")) != "ok":
             return [
@@ -114,8 +127,18 @@ def _persistence(work: Runtime, facts: Mapping[str, Any]) -> list[Check]:
     ]
 
 
-def _journal(work: Runtime, facts: Mapping[str, Any]) -> list[Check]:
-    del facts
+def _replicas(facts: Mapping[str, Any]) -> list[Check]:
+    """Look whether another node could take over from a node of a cluster."""
+    if not facts.get("cluster_enabled"):
+        return []
+    count = int(facts.get("connected_slaves", 0))
+    if count:
+        return [Check("replicas", "ok", f"{count} connected")]
+    cure = "add a replica (CLUSTER REPLICATE), or accept that its runs wait while it is away"
+    return [Check("replicas", "warn", "no replica could take over", cure)]
+
+
+def _journal(work: Runtime) -> list[Check]:
     mine = f"version {keys.SCHEMA_VERSION}, {work.settings.partitions} partitions"
     # A look must not mark somebody else's Redis as a journal.
     if guarded(lambda: work.client.get(keys.SCHEMA)) is None:
@@ -124,8 +147,7 @@ def _journal(work: Runtime, facts: Mapping[str, Any]) -> list[Check]:
     return [Check("journal", "ok", f"{mine}, {len(work.records.live())} unfinished runs")]
 
 
-def _broker(work: Runtime, facts: Mapping[str, Any]) -> list[Check]:
-    del facts
+def _broker(work: Runtime) -> list[Check]:
     if work.settings.same_redis:
         return [Check("broker", "ok", "the journal's Redis")]
     from littleghost.celery.probe import broker_trouble
@@ -138,8 +160,7 @@ def _broker(work: Runtime, facts: Mapping[str, Any]) -> list[Check]:
     return [Check("broker", "ok", masked_url(url))]
 
 
-def _workers(work: Runtime, facts: Mapping[str, Any]) -> list[Check]:
-    del facts
+def _workers(work: Runtime) -> list[Check]:
     found: list[Check] = []
     live = work.workers.list()
     for worker in live:
@@ -184,9 +205,7 @@ def _queues(work: Runtime, queues: list[str]) -> list[Check]:
     return found
 
 
-_LOOKS: dict[str, Callable[[Runtime, Mapping[str, Any]], list[Check]]] = {
-    "memory": _memory,
-    "aof": _persistence,
+_LOOKS: dict[str, Callable[[Runtime], list[Check]]] = {
     "journal": _journal,
     "broker": _broker,
     "workers": _workers,

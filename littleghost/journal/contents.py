@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, cast
 
-import redis
-
+from littleghost.journal.connection import Client
 from littleghost.journal.headers import read_header
 from littleghost.journal.scripts import guarded
 from littleghost.usage import Usage
@@ -32,7 +31,7 @@ def left_key(key: str) -> str:
     return f"{key}:f"
 
 
-def read_hash(client: redis.Redis, name: str, match: str | None = None) -> dict[str, str]:
+def read_hash(client: Client, name: str, match: str | None = None) -> dict[str, str]:
     """Read a hash piece by piece; one that changes meanwhile may be told partly as it was."""
     found: dict[str, str] = {}
     cursor = 0
@@ -54,9 +53,7 @@ def marked(fields: Mapping[str, str], mark: str) -> dict[str, str]:
 class Contents:
     """The participants and tasks of one run, each read when it is first asked for."""
 
-    def __init__(
-        self, client: redis.Redis, key: str, counts: Sequence[str | None], leased: int
-    ) -> None:
+    def __init__(self, client: Client, key: str, counts: Sequence[str | None], leased: int) -> None:
         """Look at a run.
 
         Args:

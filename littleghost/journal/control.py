@@ -10,19 +10,18 @@ import time
 from collections.abc import Callable
 from typing import Any, cast
 
-import redis
-from redis.exceptions import RedisError
-
 from littleghost.engine.ports import Lease
 from littleghost.errors import (
     CancelledError,
     ControlError,
     DeadlineExceededError,
+    JournalError,
     LittleGhostError,
     StaleAttemptError,
 )
 from littleghost.ids import partition_of
 from littleghost.journal import keys
+from littleghost.journal.connection import REDIS_ERRORS, Client
 from littleghost.providers.base import CallControl
 
 logger = logging.getLogger("littleghost.control")
@@ -36,7 +35,7 @@ class RunningTasks:
 
     def __init__(
         self,
-        client: Callable[[], redis.Redis],
+        client: Callable[[], Client],
         worker_id: Callable[[], str],
         partitions: int,
         on_drain: Callable[[], None],
@@ -108,7 +107,7 @@ class RunningTasks:
         while pid == os.getpid() and not self._closed.is_set():
             try:
                 self._follow(pid)
-            except (RedisError, OSError) as error:
+            except (*REDIS_ERRORS, JournalError, OSError) as error:
                 # Once per outage: it is tried again twice a second.
                 if self._is_well and not self._closed.wait(0.5):
                     logger.warning("control channel: %s; connecting again", error)
@@ -156,7 +155,7 @@ class RunningTasks:
         except (ValueError, KeyError, TypeError, AttributeError):
             logger.warning("control channel: ignored a message that is not ours: %.200r", text)
 
-    def _read_notes(self, client: redis.Redis) -> None:
+    def _read_notes(self, client: Client) -> None:
         """Read the notes of the partitions that this process has tasks in."""
         with self._lock:
             names = {partition_of(key[0], self._partitions) for key in self._tasks}

@@ -12,11 +12,12 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from redis.exceptions import NoScriptError, RedisError
+from redis.exceptions import NoScriptError
 
 from littleghost.errors import DeadlineExceededError, RunError
 from littleghost.failure import Failure
 from littleghost.journal import keys
+from littleghost.journal.connection import REDIS_ERRORS
 from littleghost.journal.scripts import guarded, translate
 from littleghost.journal.store import RedisJournal, ready_tasks
 from littleghost.journal.workers import Workers
@@ -101,7 +102,7 @@ class Keeper:
         except NoScriptError:
             self._journal.scripts.load()
             return guarded(self._sweep_once)
-        except RedisError as error:
+        except REDIS_ERRORS as error:
             raise translate(error) from error
 
     def _sweep_once(self) -> list[list[Any]]:

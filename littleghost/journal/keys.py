@@ -1,7 +1,8 @@
 """Every key in Redis: its name, type, writer and end.
 
 All keys of a run, of its session and of the indexes that change with it begin with the partition's
-prefix `lg:{07}:`, whose braces make them share one Redis Cluster slot.
+prefix `lg:{07}:`, whose braces make them share one Redis Cluster slot. So a script, which touches one
+partition only, runs on one node of a cluster; what reads several partitions is pipelined to their nodes.
 
 | key (after the prefix) | type | holds | ends |
 | --- | --- | --- | --- |
@@ -31,7 +32,9 @@ prefix `lg:{07}:`, whose braces make them share one Redis Cluster slot.
 
 Outside partitions: `lg:schema` (string; journal version and partitions; stays), `lg:workers` (sorted
 set: worker by lease end), `lg:worker:<id>` (string, a worker's facts; 3 leases), `lg:keeper` (string,
-the leader's lease), and the channel `lg:control:<worker>`.
+the leader's lease), and the channel `lg:control:<worker>`. On a cluster each has a slot of its own, and
+no script touches one of them and a partition; the channel is heard on every node. The broker's queues
+are never on a cluster: with one server the scripts push messages to them, which no slot could hold.
 """
 
 from __future__ import annotations

@@ -6,54 +6,67 @@ import json
 import re
 from typing import Any, cast
 
-import redis
 from redis.exceptions import ResponseError
 
-from littleghost.errors import SchemaVersionError, UnsafeRedisError
+from littleghost.errors import ConfigurationError, SchemaVersionError, UnsafeRedisError
 from littleghost.journal import keys
+from littleghost.journal.connection import Client, Server, servers
 from littleghost.journal.scripts import guarded
 
 OLDEST_SERVER = (6, 2)
 
 
-def server_facts(client: redis.Redis) -> dict[str, Any]:
-    """Give what INFO says about the server."""
-    return guarded(client.info)
+def server_facts(server: Server) -> dict[str, Any]:
+    """Give what INFO says about a server."""
+    return guarded(server.info)
 
 
-def check_policy(client: redis.Redis) -> None:
-    """Refuse a server that is too old or may evict keys.
+def check_policy(client: Client) -> None:
+    """Refuse a server that is too old or may evict keys; of a cluster, each node that writes.
 
     Raises:
+        ConfigurationError: It is a node of a cluster, and the URL does not say so.
         UnsafeRedisError: The message says which setting to change.
     """
-    facts = server_facts(client)
+    for address, server in guarded(lambda: servers(client)).items():
+        check_server(server, address)
+
+
+def check_server(server: Server, address: str = "") -> None:
+    """Check one server; the message begins with the address of a cluster's node."""
+    facts = server_facts(server)
+    name = f"Redis at {address}" if address else "Redis"
+    if facts.get("redis_mode") == "cluster" and not address:
+        raise ConfigurationError(
+            "this Redis is a node of a cluster; write redis+cluster:// instead of redis:// in "
+            "LITTLEGHOST_REDIS_URL, and set LITTLEGHOST_BROKER_URL to a broker of its own"
+        )
     numbers = re.findall(r"\d+", str(facts.get("redis_version", "0")))[:2]
     version = tuple(int(number) for number in numbers)
     if version < OLDEST_SERVER:
         raise UnsafeRedisError(
-            f"Redis {facts.get('redis_version')} is too old; use 6.2 or newer, or Valkey"
+            f"{name} ({facts.get('redis_version')}) is too old; use 6.2 or newer, or Valkey"
         )
-    policy = memory_policy(client, facts)
+    policy = memory_policy(server, facts)
     if policy and policy != "noeviction":
         raise UnsafeRedisError(
-            f"Redis has maxmemory-policy {policy!r} and may throw runs away; set it to "
+            f"{name} has maxmemory-policy {policy!r} and may throw runs away; set it to "
             "'noeviction' (CONFIG SET maxmemory-policy noeviction, and the same in redis.conf)"
         )
 
 
-def memory_policy(client: redis.Redis, facts: dict[str, Any]) -> str:
+def memory_policy(server: Server, facts: dict[str, Any]) -> str:
     """Give the eviction policy; empty where the server does not tell."""
     if "maxmemory_policy" in facts:
         return str(facts["maxmemory_policy"])
     try:
-        answer = cast("dict[str, str]", client.config_get("maxmemory-policy"))
+        answer = cast("dict[str, str]", server.config_get("maxmemory-policy"))
     except ResponseError:
         return ""
     return answer.get("maxmemory-policy", "")
 
 
-def check_schema(client: redis.Redis, partitions: int) -> None:
+def check_schema(client: Client, partitions: int) -> None:
     """Mark a new journal with this version, or refuse one that another version wrote.
 
     Raises:

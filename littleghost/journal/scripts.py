@@ -11,25 +11,48 @@ from collections.abc import Callable
 from importlib import resources
 from typing import Any, TypeVar, cast
 
-import redis
-from redis.client import Pipeline
 from redis.exceptions import (
+    AskError,
     BusyLoadingError,
+    ClusterError,
     ConnectionError,  # noqa: A004 - redis-py's own name
     NoScriptError,
     OutOfMemoryError,
     ReadOnlyError,
-    RedisError,
+    RedisClusterException,
     ResponseError,
     TimeoutError,  # noqa: A004 - redis-py's own name
+    TryAgainError,
 )
 
 from littleghost.errors import JournalError, JournalUnavailableError
 from littleghost.journal import keys
+from littleghost.journal.connection import REDIS_ERRORS, AnyPipeline, Client, add_script
 from littleghost.usage import BUCKETS
 
 _PARTS = ("base", "tasks", "usage", "bury", "joins", "clear", "finish", "state")
-_PASSING = (ConnectionError, TimeoutError, BusyLoadingError, OutOfMemoryError, ReadOnlyError)
+_PASSING = (
+    ConnectionError,
+    TimeoutError,
+    BusyLoadingError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    # A cluster whose nodes change their duties: slots are away, elsewhere, or on their way.
+    ClusterError,
+    AskError,
+    TryAgainError,
+    RedisClusterException,
+)
+_PASSING_TEXTS = (
+    "LOADING",
+    "OOM",
+    "READONLY",
+    "MASTERDOWN",
+    "MISCONF",
+    "CLUSTERDOWN",
+    "TRYAGAIN",
+    "UNBLOCKED",
+)
 # How long the answer of a commit is kept: longer than redis-py repeats a command whose reply
 # was lost.
 ANSWER_S = 120
@@ -47,8 +70,22 @@ def source(name: str, constants: str) -> str:
     return "\n".join([constants, *parts, (folder / f"{name}.lua").read_text("utf-8")])
 
 
+# A script names one key and touches others of its slot. While the slot is moved to another node,
+# some are here and some there: a script would stop half-way, or take what is not there yet for
+# missing. A command on two keys that never exist is refused then, on both nodes, before any write.
+_WHOLE_SLOT = """
+local TAG = KEYS[1]:match('^lg:{%d+}:')
+if TAG then redis.call('EXISTS', TAG .. 'no', TAG .. 'none') end"""
+
+
 def constants(
-    *, envelope: str | None, push_prefix: str, grace_ms: int, retention_s: int, session_s: int
+    *,
+    envelope: str | None,
+    push_prefix: str,
+    grace_ms: int,
+    retention_s: int,
+    session_s: int,
+    is_cluster: bool = False,
 ) -> str:
     """Write the constants that the scripts begin with.
 
@@ -58,6 +95,7 @@ def constants(
         grace_ms: Age at which an unclaimed task is looked at.
         retention_s: How long a finished run is kept.
         session_s: How long a session is kept.
+        is_cluster: Whether slots may be moved between servers.
     """
     push = "false" if envelope is None else f"[==[{push_prefix}]==]"
     return "\n".join(
@@ -67,20 +105,25 @@ def constants(
             f"local GRACE_MS, RETENTION_S, SESSION_S = {grace_ms}, {retention_s}, {session_s}",
             f"local ANSWER_S, SCHEMA = {ANSWER_S}, '{keys.SCHEMA_VERSION}'",
             f"local BUCKETS = {{ {', '.join(map(repr, BUCKETS))} }}",
+            *([_WHOLE_SLOT] if is_cluster else []),
         ]
     )
 
 
-def translate(error: RedisError) -> JournalError:
+def translate(error: Exception) -> JournalError:
     """Turn redis-py's error into ours: what passes by itself is `JournalUnavailableError`."""
     text = str(error)
     passing = (
         isinstance(error, _PASSING)
-        or text.startswith(
-            ("LOADING", "OOM", "READONLY", "MASTERDOWN", "MISCONF", "CLUSTERDOWN", "TRYAGAIN")
-        )
+        or text.startswith(_PASSING_TEXTS)
         or ("OOM" in text and isinstance(error, ResponseError))
+        or "non local key" in text
     )
+    if isinstance(error, AskError):
+        return JournalUnavailableError(
+            f"Redis has the key elsewhere ({text[:300]}); a Redis Cluster needs redis+cluster:// "
+            "in LITTLEGHOST_REDIS_URL"
+        )
     if passing:
         return JournalUnavailableError(f"Redis did not take the command: {text[:300]}")
     return JournalError(f"Redis refused the command: {text[:300]}")
@@ -90,14 +133,14 @@ def guarded(work: Callable[[], T]) -> T:
     """Do something with Redis and let only our errors out."""
     try:
         return work()
-    except RedisError as error:
+    except REDIS_ERRORS as error:
         raise translate(error) from error
 
 
 class Scripts:
     """The journal's scripts on one client."""
 
-    def __init__(self, client: redis.Redis, header: str) -> None:
+    def __init__(self, client: Client, header: str) -> None:
         self._client = client
         self._header = header
         self._loaded: dict[str, tuple[str, str]] = {}
@@ -123,7 +166,7 @@ class Scripts:
                 answer = self._client.evalsha(digest, 1, key, *args)
             except NoScriptError:
                 answer = self._client.eval(text, 1, key, *args)
-        except RedisError as error:
+        except REDIS_ERRORS as error:
             raise translate(error) from error
         return cast("list[Any]", answer)
 
@@ -132,6 +175,6 @@ class Scripts:
         for name in PIPELINED:
             guarded(lambda name=name: self._client.script_load(self._script(name)[1]))
 
-    def queue(self, pipeline: Pipeline, name: str, key: str, *args: str | int) -> None:
+    def queue(self, pipeline: AnyPipeline, name: str, key: str, *args: str | int) -> None:
         """Add a script call to a pipeline."""
-        pipeline.evalsha(self._script(name)[0], 1, key, *args)
+        add_script(pipeline, self._script(name)[0], key, *args)

@@ -7,14 +7,12 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
-import redis
-from redis.client import Pipeline
-
 from littleghost.engine.commands import Command, TaskKind
 from littleghost.engine.ports import Committed, Lease, ReadyTask, RunMemory
 from littleghost.errors import DuplicateRunError, SchemaVersionError, SessionBusyError
 from littleghost.ids import partition_of
 from littleghost.journal import keys
+from littleghost.journal.connection import AnyPipeline, Client, time_ms
 from littleghost.journal.headers import read_participant
 from littleghost.journal.memory import Memories
 from littleghost.journal.plan import Plan
@@ -45,7 +43,7 @@ class RedisJournal:
 
     def __init__(
         self,
-        client: redis.Redis,
+        client: Client,
         header: str,
         *,
         partitions: int,
@@ -80,6 +78,11 @@ class RedisJournal:
         """Give the key of a run and the prefix of its partition."""
         partition = partition_of(run_id, self.partitions)
         return keys.run(partition, run_id), keys.prefix(partition)
+
+    def now_ms(self, run_id: str) -> int:
+        """Give the time by which a run's scripts go."""
+        key, _ = self.place(run_id)
+        return guarded(lambda: time_ms(self.client, key))
 
     def publish(self, ready: Sequence[ReadyTask]) -> None:
         """Send the messages that the scripts did not push."""
@@ -283,7 +286,7 @@ class RedisJournal:
         key, args = self._emit_arguments(lease, events)
         return cast("Any", self.scripts.run("emit", key, *args)) == 1
 
-    def queue_emit(self, pipeline: Pipeline, lease: Lease, events: Sequence[str]) -> None:
+    def queue_emit(self, pipeline: AnyPipeline, lease: Lease, events: Sequence[str]) -> None:
         """Add an `emit` to a pipeline, to append for many attempts in one round trip."""
         key, args = self._emit_arguments(lease, events)
         self.scripts.queue(pipeline, "emit", key, *args)

@@ -6,8 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-import redis
-
 from littleghost.errors import CleanupError, RunNotFoundError
 from littleghost.events import (
     ASSEMBLY_TYPES,
@@ -17,6 +15,7 @@ from littleghost.events import (
     StreamEvent,
 )
 from littleghost.failure import Failure
+from littleghost.journal.connection import Client, read_streams
 from littleghost.journal.contents import tree_key
 from littleghost.journal.headers import read_header
 from littleghost.journal.record import RunRecord, find_record
@@ -49,7 +48,7 @@ class Tail:
     """Reads one run's events. Readers keep nothing in Redis and slow nobody."""
 
     def __init__(
-        self, journal: RedisJournal, reader: redis.Redis, run_id: str, *, whole: bool = False
+        self, journal: RedisJournal, reader: Client, run_id: str, *, whole: bool = False
     ) -> None:
         """Look at a run.
 
@@ -71,9 +70,7 @@ class Tail:
 
     def read(self, after: int, block_ms: int | None) -> list[Stored]:
         """Read a page of stored events behind a position; waits for one at most `block_ms`."""
-        rows = guarded(
-            lambda: self._reader.xread(cast("Any", self.streams(after)), count=PAGE, block=block_ms)
-        )
+        rows = guarded(lambda: read_streams(self._reader, self.streams(after), PAGE, block_ms))
         return read_page(rows)
 
     def fill(self, page: Sequence[Stored]) -> list[StreamEvent]:

@@ -7,9 +7,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, cast
 
-import redis
-
 from littleghost.journal import keys
+from littleghost.journal.connection import Client, time_ms
 from littleghost.journal.scripts import guarded
 
 
@@ -29,14 +28,13 @@ class WorkerFacts:
 class Workers:
     """The register of live workers."""
 
-    def __init__(self, client: redis.Redis, lease_s: float) -> None:
+    def __init__(self, client: Client, lease_s: float) -> None:
         self._client = client
         self._lease_ms = round(lease_s * 1000)
 
     def now_ms(self) -> int:
-        """Give the journal's time."""
-        seconds, micros = guarded(self._client.time)
-        return int(seconds) * 1000 + int(micros) // 1000
+        """Give the time by which leases in the register go."""
+        return guarded(lambda: time_ms(self._client, keys.WORKERS))
 
     def renew(self, facts: WorkerFacts, *, lease_s: float | None = None) -> None:
         """Say that a worker lives, for one lease from now.
@@ -73,7 +71,10 @@ class Workers:
         names = sorted(self.alive())
         if not names:
             return []
-        rows = guarded(lambda: self._client.mget([keys.worker(name) for name in names]))
+        pipeline = self._client.pipeline(transaction=False)
+        for name in names:
+            pipeline.get(keys.worker(name))
+        rows = guarded(pipeline.execute)
         found: list[WorkerFacts] = []
         for row in cast("list[str | None]", rows):
             if row:

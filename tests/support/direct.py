@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import redis
+from redis.cluster import RedisCluster
 
 from littleghost.celery.envelope import template
 from littleghost.engine import commands as c
@@ -29,13 +30,14 @@ CUT_EVENT = '{"type":"invocation_error","p":"0"}'
 def journal_of(
     client: redis.Redis, worker: str = "a", *, retention_s: int = 600, session_s: int = 600
 ) -> RedisJournal:
-    """Make the journal as a worker sees it; its scripts push messages."""
+    """Make the journal as a worker sees it; its scripts push messages, unless it is a cluster."""
     header = constants(
-        envelope=template(),
+        envelope=None if isinstance(client, RedisCluster) else template(),
         push_prefix="",
         grace_ms=1000,
         retention_s=retention_s,
         session_s=session_s,
+        is_cluster=isinstance(client, RedisCluster),
     )
     return RedisJournal(client, header, partitions=PARTITIONS, worker_id=worker)
 

@@ -10,6 +10,7 @@ import pytest
 import redis
 
 from littleghost.events import StreamEvent
+from littleghost.journal.connection import servers
 from littleghost.journal.store import LIVE_TURNS
 from littleghost.journal.tail import PAGE
 from littleghost.messages import Message
@@ -129,7 +130,8 @@ def test_readers_who_wait_miss_nothing(worlds: Callable[..., World], chain: int)
 
 
 def _blocked(client: redis.Redis) -> int:
-    return int(client.info("clients")["blocked_clients"])
+    facts = [server.info("clients") for server in servers(client).values()]
+    return sum(int(found["blocked_clients"]) for found in facts)
 
 
 class _Reader(threading.Thread):

@@ -35,7 +35,7 @@ _PASSING = (ConnectionError, TimeoutError, BusyLoadingError, OutOfMemoryError, R
 ANSWER_S = 120
 
 # Scripts that are called by their hash alone, in pipelines.
-PIPELINED = ("emit", "sweep")
+PIPELINED = ("create", "emit", "sweep")
 
 T = TypeVar("T")
 

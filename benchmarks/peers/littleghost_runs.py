@@ -13,7 +13,10 @@ class LittleGhost(Peer):
 
     name = "LittleGhost"
     packages = ("littleghost", "celery", "redis")
-    stores = "Redis: per step its result, messages and events in one script; taken back by a lease of 3 s"
+    stores = (
+        "Redis: per step its result, messages and events, in one script; a dead worker's tasks "
+        "come back after its lease (3 s)"
+    )
 
     def start(self) -> None:
         os.environ["LITTLEGHOST_REDIS_URL"] = self.place.redis_url

@@ -99,8 +99,8 @@ def write(found: Found, sizes: Mapping[str, Any], facts: Sequence[str]) -> str:
     speed = (
         f"*alone*: a run of {STEPS} steps at a time, median of {sizes['singles']}. *many*: "
         f"{sizes['many']} such runs started at once, until the last one's end; median of "
-        f"{sizes['repeat']}. Fan-outs end when one place has all results. *MB*: memory (RSS) of the "
-        "process that does the steps, afterwards."
+        f"{sizes['repeat']}. Fan-outs end when one place has all results. *MB*: memory (RSS) "
+        "of the processes that do the steps, afterwards."
     )
     storage = (
         f"Bytes stored per turn of an agent; a turn is an answer and a call's result of "

@@ -108,9 +108,9 @@ class _Clock:
 
     def __init__(self, peer: Peer) -> None:
         self._redis = [psutil.Process(peer.place.redis_pid)]
-        self._all = list(
-            {process.pid: process for process in [psutil.Process(), *peer.at_work()]}.values()
-        )
+        here = psutil.Process()
+        # Those that work are this process itself when there is no worker.
+        self._all = [here, *(each for each in peer.at_work() if each.pid != here.pid)]
         self._cpu, self._server = _cpu_s(self._all), _cpu_s(self._redis)
         self._begun = time.perf_counter()
 

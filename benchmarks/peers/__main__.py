@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from benchmarks import report
 from benchmarks.peers import table
 from benchmarks.rig import ROOT, Rig
@@ -108,25 +110,35 @@ def run(entry: Entry, python: Path, environment: Mapping[str, str], sizes: Sizes
     }
     command = [python if entry.packages else sys.executable, "-m"]
     command += [f"benchmarks.peers.{entry.module}", *entry.arguments]
+    process = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env={**environment, "PEER_WORK": json.dumps(place), "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     try:
-        done = subprocess.run(
-            command,
-            cwd=ROOT,
-            env={**environment, "PEER_WORK": json.dumps(place), "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            timeout=_TIMEOUT_S,
-            check=False,
-        )
+        told, complaints = process.communicate(timeout=_TIMEOUT_S)
     except subprocess.TimeoutExpired:
         return {"failed": f"not done after {_TIMEOUT_S} s"}
     finally:
+        end(process)
         rig.stop()
-    for line in done.stdout.splitlines():
+    for line in told.splitlines():
         if line.startswith("PEER "):
             return json.loads(line[5:])
-    last = [line for line in done.stderr.splitlines() if line.strip()][-1:] or ["it said nothing"]
+    last = [line for line in complaints.splitlines() if line.strip()][-1:] or ["it said nothing"]
     return {"failed": f"does not run here: {last[0].strip()[:200]}"}
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    """Kill a process that is still there, and the workers it started."""
+    if process.poll() is None:
+        for child in psutil.Process(process.pid).children(recursive=True):
+            child.kill()
+        process.kill()
+        process.wait()
 
 
 def main() -> int:

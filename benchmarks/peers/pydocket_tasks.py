@@ -40,7 +40,7 @@ async def work() -> None:
     async with Docket(name="peer", url=_url) as docket:
         docket.register(step)
         docket.register(leaf)
-        # By default a worker whose slots are full pauses for 250 ms, which instant tasks would show.
+        # By default a worker with full slots pauses for 250 ms, which instant tasks would show.
         pause = timedelta(milliseconds=5)
         async with Worker(docket, concurrency=SLOTS, minimum_check_interval=pause) as worker:
             await worker.run_forever()

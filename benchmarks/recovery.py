@@ -62,12 +62,12 @@ def main() -> None:
     options = parser.parse_args()
     times = options.times
     port = free_port()
-    server = subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.model_server", str(port)], cwd=ROOT
-    )
     os.environ["BENCH_BASE_URL"] = f"http://127.0.0.1:{port}/v1"
     from benchmarks.bench_app import Stream
 
+    server = subprocess.Popen(
+        [sys.executable, "-m", "benchmarks.model_server", str(port)], cwd=ROOT
+    )
     rig = Rig()
     workers: list[Worker] = []
 

@@ -123,12 +123,12 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=100)
     options = parser.parse_args()
     port = free_port()
-    server = subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.model_server", str(port)], cwd=ROOT
-    )
     os.environ["BENCH_BASE_URL"] = f"http://127.0.0.1:{port}/v1"
     from benchmarks.bench_app import Stream
 
+    server = subprocess.Popen(
+        [sys.executable, "-m", "benchmarks.model_server", str(port)], cwd=ROOT
+    )
     rig = Rig()
     rig.model_url = os.environ["BENCH_BASE_URL"]
     try:

@@ -104,12 +104,14 @@ def drain_rows(rig: Rig, queued: int, runs: int) -> tuple[list[report.Figure], C
     cost, rate = drained(rig, workers, runs)
     rows = cost_rows(cost, rate, f"{runs:,} of {queued:,} runs done")
     workers.append(rig.worker("ours", "lg.turns.batch,lg.tools.batch"))
-    _, both = drained(rig, workers, runs)
+    two, both = drained(rig, workers, runs)
     for worker in workers:
         worker.stop()
     rig.clear()
     told = foretold(cost, 2, os.cpu_count() or 1)
     rows += [
+        report.Figure("two workers: CPU per task over one's", two.worker_ms / cost.worker_ms),
+        report.Figure("two workers: Redis CPU per task over one's", two.redis_ms / cost.redis_ms),
         report.Figure("two workers: tasks per second", both, ""),
         report.Figure("two workers: measured over what the model foretells", both / told),
     ]

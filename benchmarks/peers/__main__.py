@@ -102,6 +102,7 @@ def install(entries: list[Entry], python: Path) -> dict[str, str]:
 def run(entry: Entry, python: Path, environment: Mapping[str, str], sizes: Sizes) -> dict[str, Any]:
     """Let one system do its work on a Redis of its own; gives what its process printed."""
     rig = Rig()
+    load = os.getloadavg()[0]
     place = {
         **vars(sizes),
         "redis_url": rig.url,
@@ -127,7 +128,7 @@ def run(entry: Entry, python: Path, environment: Mapping[str, str], sizes: Sizes
         rig.stop()
     for line in told.splitlines():
         if line.startswith("PEER "):
-            return json.loads(line[5:])
+            return {**json.loads(line[5:]), "load": (load, os.getloadavg()[0])}
     last = [line for line in complaints.splitlines() if line.strip()][-1:] or ["it said nothing"]
     return {"failed": f"does not run here: {last[0].strip()[:200]}"}
 

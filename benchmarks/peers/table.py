@@ -73,11 +73,16 @@ def _storage(found: Found, sizes: Mapping[str, Any]) -> list[str]:
 
 
 def _facts(found: Found) -> list[str]:
-    lines = ["| system | versions | what is stored | where it works |", "| --- | --- | --- | --- |"]
+    lines = [
+        "| system | versions | what is stored | where it works | load of the machine |",
+        "| --- | --- | --- | --- | --- |",
+    ]
     for row in found.values():
         if "failed" not in row:
             versions = ", ".join(f"{name} {text}" for name, text in row["versions"].items())
-            lines.append(f"| {row['name']} | {versions} | {row['stores']} | {row['workers']} |")
+            before, after = row["load"]
+            cells = [row["name"], versions, row["stores"], row["workers"]]
+            lines.append("| " + " | ".join([*cells, f"{before:.1f} to {after:.1f}"]) + " |")
     return lines
 
 

@@ -78,8 +78,10 @@ def test_a_peer_that_is_missing_is_listed_with_the_reason() -> None:
         "many": {"ms": 3.0, "cpu_ms": 4.0, "redis_cpu_ms": 0.0},
         "fan 100": {"s": 5.0, "cpu_ms": 6.0},
         "rss_mb": 70.0,
+        "load": (1.0, 2.5),
     }
     text = table.write({"other": row, "gone": {"failed": "no wheel"}}, sizes, ["- Date: now"])
     assert "| Other | 1.00 (2.00) | 3.00 | 4.00 | 0.00 | 5.00 | 6.00 | 70.0 |" in text
+    assert "| one | 1.0 to 2.5 |" in text
     assert "- gone: no wheel" in text
     assert "- Other, turns 10: it keeps none" in text

@@ -12,13 +12,14 @@ QUESTION ?=
 MODEL ?=
 BASE_URL ?=
 PYTEST ?=
+BENCH ?=
 export QUESTION MODEL BASE_URL
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fix bench clean
+.PHONY: help demo test check fix bench bench-peers clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/.ready-demo ## See a graph of agents at work (QUESTION=…, MODEL=connection:id, BASE_URL=…)
 	@$(BIN)/littleghost demo $${MODEL:+--model "$$MODEL"} $${BASE_URL:+--base-url "$$BASE_URL"} -- "$$QUESTION"
@@ -36,13 +37,11 @@ fix: $(VENV)/.ready-dev ## Format and fix what can be fixed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.ready-dev ## Measure against plain Celery: tasks, streams, recovery, fan-outs, memory
-	$(BIN)/python -m benchmarks.engine
-	$(BIN)/python -m benchmarks.streams
-	$(BIN)/python -m benchmarks.recovery
-	$(BIN)/python -m benchmarks.fanout
-	$(BIN)/python -m benchmarks.replay
-	$(BIN)/python -m benchmarks.memory
+bench: $(VENV)/.ready-dev ## Measure every figure beside its goal; writes benchmarks/results.md (BENCH=--quick for a look)
+	$(BIN)/python -m benchmarks $(BENCH)
+
+bench-peers: $(VENV)/.ready-dev ## Measure other systems beside this one; writes benchmarks/peers.md
+	$(BIN)/python -m benchmarks.peers $(BENCH)
 
 clean: ## Remove the virtual environment and caches
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist

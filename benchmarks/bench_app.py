@@ -56,6 +56,9 @@ class InstantProvider:
     `chain N`: N turns with one call each, then an answer; `fan N`: N calls at once; else an answer.
     """
 
+    def __init__(self, tool: str = "instant") -> None:
+        self.tool = tool
+
     def stream(self, request: ModelRequest, control: CallControl) -> Iterator[ModelEvent]:
         messages = request.messages
         verb, count = messages[1].text.split()
@@ -66,7 +69,7 @@ class InstantProvider:
         elif verb == "fan" and len(messages) == 2:
             calls = int(count)
         uses = tuple(
-            ToolUse(f"call_{turn}_{n}", "instant", {"n": n}, f'{{"n":{n}}}') for n in range(calls)
+            ToolUse(f"call_{turn}_{n}", self.tool, {"n": n}, f'{{"n":{n}}}') for n in range(calls)
         )
         yield ModelEvent("message_start", {"id": "1", "model": "instant"})
         yield ModelEvent("text_delta", {"text": text})
@@ -82,12 +85,34 @@ class InstantProvider:
 
 
 models().connect("bench", InstantProvider())
+models().connect("asking", InstantProvider("risky"))
 
 
 class Bench(Agent):
     model = "bench:instant"
     tools = [instant]  # noqa: RUF012
     limits = Limits(max_turns=None, max_tool_calls=None, max_parallel_calls=10_000)
+
+
+@tool(requires_approval=True)
+def risky(n: int) -> str:
+    """Answer at once, when a person has allowed it."""
+    return "x" * 200
+
+
+class Asking(Agent):
+    """`chain 1`: waits for a person."""
+
+    model = "asking:instant"
+    tools = [risky]  # noqa: RUF012
+
+
+class Sleeper(Workflow):
+    """Waits for a day."""
+
+    def perform(self) -> int:
+        self.sleep(86_400)
+        return 1
 
 
 class Leaf(Agent):

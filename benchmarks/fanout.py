@@ -5,7 +5,6 @@ python -m benchmarks.fanout [--counts 100,1000,10000] [--only ours]
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import time
 from collections.abc import Callable
@@ -14,7 +13,7 @@ from dataclasses import dataclass
 from celery import Celery, chord
 from celery.result import AsyncResult
 
-from benchmarks import bench_app
+from benchmarks import bench_app, report
 from benchmarks.bench_app import Counter
 from benchmarks.rig import Rig, Worker, wait_until
 from littleghost.assembly import Assembly
@@ -126,7 +125,7 @@ def our_rows(rig: Rig, counts: list[int], pool: str, repeat: int) -> list[Row]:
     return rows
 
 
-def report(rows: list[Row]) -> None:
+def show(rows: list[Row]) -> None:
     print(
         "All children may run at once, but in the rows `16 at once`, whose tasks need no message."
     )
@@ -152,8 +151,43 @@ def report(rows: list[Row]) -> None:
         )
 
 
+def figures_of(rows: list[Row]) -> list[report.Figure]:
+    walls: dict[tuple[str, int], list[float]] = {}
+    cpus: dict[tuple[str, int], list[float]] = {}
+    for row in rows:
+        walls.setdefault((row.name, row.count), []).append(row.wall_s)
+        cpus.setdefault((row.name, row.count), []).append(row.cpu_s * 1000 / row.count)
+    found = []
+    for (name, count), took in walls.items():
+        chords = walls.get(("celery chord", count))
+        if chords is None or name == "celery chord":
+            continue
+        chord_s = statistics.median(chords)
+        found.append(
+            report.median_of(
+                f"fan-out of {count:,} and join, {name}, speed over a Celery chord",
+                [chord_s / each for each in took],
+                least=2,
+            )
+        )
+    counts = sorted({count for _, count in cpus})
+    for name in ("workflow", "graph"):
+        first = cpus.get((name, counts[0]))
+        for count in counts[1:]:
+            costs = cpus.get((name, count))
+            if costs and first:
+                found.append(
+                    report.median_of(
+                        f"worker CPU per child, {name} of {count:,}, over one of {counts[0]:,}",
+                        [each / statistics.median(first) for each in costs],
+                        most=1.15,
+                    )
+                )
+    return found
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = report.parser_of(__doc__)
     parser.add_argument("--counts", default="100,1000,10000")
     parser.add_argument("--pool", default="threads")
     parser.add_argument("--repeat", type=int, default=3)
@@ -167,7 +201,8 @@ def main() -> None:
             rows += chord_rows(rig, counts, options.pool, options.repeat)
         if options.only != "chord":
             rows += our_rows(rig, counts, options.pool, options.repeat)
-        report(rows)
+        show(rows)
+        report.write(options, figures_of(rows))
     finally:
         rig.stop()
 

@@ -8,11 +8,11 @@ at those. Everything else is bookkeeping: headers, indexes, and what Redis adds 
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections import defaultdict
 from typing import Any
 
+from benchmarks import report
 from benchmarks.bench_app import Bench, Fan
 from benchmarks.rig import Rig, wait_until
 from littleghost.assembly import Assembly
@@ -50,7 +50,8 @@ def _data(client: Any, name: str, kind: str) -> int:
     return 0
 
 
-def report(title: str, tasks: int, held: dict[str, int], data: dict[str, int]) -> None:
+def show(title: str, tasks: int, held: dict[str, int], data: dict[str, int]) -> float:
+    """Print it; gives bytes held over bytes of data."""
     whole, useful = sum(held.values()), sum(data.values())
     print(
         f"{title}: {whole / 1e6:.2f} MB held, {useful / 1e6:.2f} MB of data, ratio "
@@ -60,10 +61,11 @@ def report(title: str, tasks: int, held: dict[str, int], data: dict[str, int]) -
         print(
             f"    {kind:8}{held[kind] / tasks:9.0f} B per task, {data[kind] / tasks:7.0f} of data"
         )
+    return whole / useful
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = report.parser_of(__doc__)
     parser.add_argument("--branches", type=int, default=1000)
     parser.add_argument("--turns", type=int, default=1000)
     options = parser.parse_args()
@@ -71,9 +73,20 @@ def main() -> None:
     try:
         worker = rig.worker("ours", "lg.turns,lg.tools")
         branches, turns = options.branches, options.turns
-        report(f"run of {branches} branches", branches, *measure(rig, Fan, f"fan {branches}"))
-        report(f"agent of {turns} turns", 2 * turns, *measure(rig, Bench, f"chain {turns - 1}"))
+        fan = show(f"run of {branches} branches", branches, *measure(rig, Fan, f"fan {branches}"))
+        agent = show(
+            f"agent of {turns} turns", 2 * turns, *measure(rig, Bench, f"chain {turns - 1}")
+        )
         worker.stop()
+        report.write(
+            options,
+            [
+                report.Figure(
+                    f"Redis bytes of a {turns:,}-turn run over its data", agent, goal=1.3
+                ),
+                report.Figure(f"Redis bytes of a run of {branches:,} branches over its data", fan),
+            ],
+        )
     finally:
         rig.stop()
 

@@ -5,15 +5,14 @@ python -m benchmarks.recovery [--times 10]
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
-import statistics
 import subprocess
 import sys
 import time
 from typing import Any
 
+from benchmarks import report
 from benchmarks.rig import ROOT, Rig, Worker, free_port, wait_until
 from benchmarks.streams import listening
 
@@ -41,10 +40,6 @@ def elsewhere(rig: Rig, stream: Any, workers: list[Worker], number: signal.Signa
     return took
 
 
-def told(name: str, took: list[float]) -> str:
-    return f"{name}, n={len(took)}: median {statistics.median(took):.0f} ms, max {max(took):.0f} ms"
-
-
 def restart(rig: Rig, stream: Any) -> float:
     """Milliseconds from Redis answering again to new text of a run that was streaming."""
     run = stream.enqueue("400 0.02")
@@ -62,16 +57,17 @@ def restart(rig: Rig, stream: Any) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = report.parser_of(__doc__)
     parser.add_argument("--times", type=int, default=10)
-    times = parser.parse_args().times
+    options = parser.parse_args()
+    times = options.times
     port = free_port()
-    server = subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.model_server", str(port)], cwd=ROOT
-    )
     os.environ["BENCH_BASE_URL"] = f"http://127.0.0.1:{port}/v1"
     from benchmarks.bench_app import Stream
 
+    server = subprocess.Popen(
+        [sys.executable, "-m", "benchmarks.model_server", str(port)], cwd=ROOT
+    )
     rig = Rig()
     workers: list[Worker] = []
 
@@ -83,18 +79,31 @@ def main() -> None:
 
     try:
         wait_until(lambda: listening(port), 10)
-        for name, number in (
-            ("kill -9 to running elsewhere", signal.SIGKILL),
-            ("SIGTERM (drain_timeout_s=0) to running elsewhere", signal.SIGTERM),
-        ):
-            took = []
+        took: dict[signal.Signals, list[float]] = {}
+        for number in (signal.SIGKILL, signal.SIGTERM):
+            took[number] = []
             for _ in range(times):
                 two_workers()
-                took.append(elsewhere(rig, Stream, workers, number))
-            print(told(name, took), flush=True)
+                took[number].append(elsewhere(rig, Stream, workers, number))
         two_workers()
-        took = [restart(rig, Stream) for _ in range(max(3, times // 2))]
-        print(told("Redis restart: from its first answer to progress", took))
+        restarts = [restart(rig, Stream) for _ in range(max(3, times // 2))]
+        killed = took[signal.SIGKILL]
+        report.write(
+            options,
+            [
+                report.Figure(
+                    f"kill -9 of a worker to running elsewhere, the longest of {times}",
+                    max(killed),
+                    "ms",
+                    5000,
+                ),
+                report.median_of("kill -9 of a worker to running elsewhere", killed, "ms"),
+                report.median_of(
+                    "SIGTERM, drain_timeout_s=0, to running elsewhere", took[signal.SIGTERM], "ms"
+                ),
+                report.median_of("Redis restart: its first answer to progress", restarts, "ms"),
+            ],
+        )
     finally:
         for worker in workers:
             worker.stop()

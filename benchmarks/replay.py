@@ -5,10 +5,10 @@ python -m benchmarks.replay [--children 1000]
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import time
 
+from benchmarks import report
 from benchmarks.bench_app import Leaf, Line
 from benchmarks.rig import Rig, wait_until
 from littleghost import Workflow
@@ -54,18 +54,36 @@ def run_rows(rig: Rig, counts: list[int]) -> list[tuple[int, float, float]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = report.parser_of(__doc__)
     parser.add_argument("--children", type=int, default=1000)
-    count = parser.parse_args().children
-    for place, cost in advances(count).items():
+    options = parser.parse_args()
+    count = options.children
+    costs = advances(count)
+    for place, cost in costs.items():
         print(f"advance at child {place:5}: {cost:.2f} ms CPU, {cost * 1000 / place:.1f} µs each")
     rig = Rig()
     try:
-        for length, cpu_ms, wall_ms in run_rows(rig, sorted({count // 10, count})):
+        rows = run_rows(rig, sorted({count // 10, count}))
+        for length, cpu_ms, wall_ms in rows:
             print(
                 f"run of {length:5} children in a row: {cpu_ms:.2f} ms worker CPU, "
                 f"{wall_ms:.2f} ms wall, each"
             )
+        last = max(costs)
+        report.write(
+            options,
+            [
+                report.Figure(f"CPU of a workflow's advance at child {last:,}", costs[last], "ms"),
+                *(
+                    report.Figure(
+                        f"worker CPU per child, workflow of {length:,} children in a row",
+                        cpu_ms,
+                        "ms",
+                    )
+                    for length, cpu_ms, _ in rows
+                ),
+            ],
+        )
     finally:
         rig.stop()
 

@@ -1,6 +1,6 @@
 """Streaming model calls: memory and CPU of a turns worker, cancel latency, time to first token.
 
-python -m benchmarks.streams
+python -m benchmarks.streams [--calls 200,500]
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import time
 
 import httpx
 
+from benchmarks import report
 from benchmarks.rig import ROOT, Rig, free_port, wait_until
 
 
@@ -28,7 +29,7 @@ def percentile(values: list[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, round(share * (len(ordered) - 1)))]
 
 
-def memory_row(rig: Rig, stream, calls: int) -> str:
+def memory_figures(rig: Rig, stream, calls: int) -> list[report.Figure]:
     """Hold many streaming calls at once in one worker."""
     worker = rig.worker("ours", "lg.turns", slots=calls + 20, BENCH_BASE_URL=rig.model_url)
     stream.enqueue("1 0").wait(60)
@@ -51,14 +52,20 @@ def memory_row(rig: Rig, stream, calls: int) -> str:
     used = worker.cpu_s() - cpu
     worker.stop()
     rig.clear()
-    return (
-        f"{calls} streaming calls: {(busy_mb - idle_mb) * 1000 / calls:.0f} kB each "
+    each_kb = (busy_mb - idle_mb) * 1000 / calls
+    print(
+        f"{calls} streaming calls: {each_kb:.0f} kB each "
         f"({idle_mb:.0f} -> {busy_mb:.0f} MB), all streaming after {all_streaming_s:.1f} s, "
         f"{used * 1000 / calls:.1f} ms worker CPU per call of {int(seconds / gap_s)} pieces"
     )
+    name = f"{calls} streaming calls at once in one turns worker"
+    return [
+        report.Figure(f"{name}: memory of each", each_kb, "kB", 100),
+        report.Figure(f"{name}: worker CPU of a call", used * 1000 / calls, "ms"),
+    ]
 
 
-def cancel_row(rig: Rig, stream, count: int = 60) -> str:
+def cancel_figures(rig: Rig, stream, count: int) -> list[report.Figure]:
     """From cancel() to the terminal event, which comes after the stream was cut."""
     worker = rig.worker("ours", "lg.turns", slots=20, BENCH_BASE_URL=rig.model_url)
     took: list[float] = []
@@ -71,13 +78,15 @@ def cancel_row(rig: Rig, stream, count: int = 60) -> str:
         took.append((time.monotonic() - started) * 1000)
     worker.stop()
     rig.clear()
-    return (
-        f"cancel to cut stream, n={count}: median {statistics.median(took):.0f} ms, "
-        f"p99 {percentile(took, 0.99):.0f} ms, max {max(took):.0f} ms"
-    )
+    return [
+        report.median_of("cancel to cut model stream, median", took, "ms", most=200),
+        report.Figure(
+            f"cancel to cut model stream, p99 of {count}", percentile(took, 0.99), "ms", 1000
+        ),
+    ]
 
 
-def first_token_row(rig: Rig, stream, count: int = 100) -> str:
+def first_token_figures(rig: Rig, stream, count: int) -> list[report.Figure]:
     """Time to first token through the durable path, and with httpx directly."""
     worker = rig.worker("ours", "lg.turns", slots=8, BENCH_BASE_URL=rig.model_url)
     durable: list[float] = []
@@ -98,29 +107,37 @@ def first_token_row(rig: Rig, stream, count: int = 100) -> str:
                             break
     worker.stop()
     rig.clear()
-    return (
-        f"time to first token, n={count}: durable median {statistics.median(durable):.1f} ms "
-        f"(p99 {percentile(durable, 0.99):.1f}), direct httpx {statistics.median(direct):.1f} ms, "
-        f"{statistics.median(durable) - statistics.median(direct):.1f} ms more"
-    )
+    more = statistics.median(durable) - statistics.median(direct)
+    return [
+        report.Figure(
+            f"time to first token beyond a direct httpx call, medians of {count}", more, "ms", 10
+        ),
+        report.median_of("time to first token, durable", durable, "ms"),
+        report.median_of("time to first token, direct httpx call", direct, "ms"),
+    ]
 
 
 def main() -> None:
+    parser = report.parser_of(__doc__)
+    parser.add_argument("--calls", default="200,500")
+    parser.add_argument("--times", type=int, default=100)
+    options = parser.parse_args()
     port = free_port()
-    server = subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.model_server", str(port)], cwd=ROOT
-    )
     os.environ["BENCH_BASE_URL"] = f"http://127.0.0.1:{port}/v1"
     from benchmarks.bench_app import Stream
 
+    server = subprocess.Popen(
+        [sys.executable, "-m", "benchmarks.model_server", str(port)], cwd=ROOT
+    )
     rig = Rig()
     rig.model_url = os.environ["BENCH_BASE_URL"]
     try:
         wait_until(lambda: listening(port), 10)
-        print(first_token_row(rig, Stream))
-        print(cancel_row(rig, Stream))
-        for calls in (200, 500):
-            print(memory_row(rig, Stream, calls))
+        figures = first_token_figures(rig, Stream, options.times)
+        figures += cancel_figures(rig, Stream, options.times)
+        for calls in map(int, options.calls.split(",")):
+            figures += memory_figures(rig, Stream, calls)
+        report.write(options, figures)
     finally:
         rig.stop()
         server.terminate()

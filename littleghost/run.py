@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from littleghost.participants import Participant, participants_of
 from littleghost.reach import Reachable
 from littleghost.result import RunResult
 from littleghost.resume import Resumable
-from littleghost.start import create_run
+from littleghost.start import create_run, create_runs
 from littleghost.usage import Usage
 from littleghost.watch import Watch, watch_async
 
@@ -259,6 +259,17 @@ class Run(Reachable, Resumable):
 def start_run(cls: type[Assembly], message: object, lane: str, fields: Mapping[str, Any]) -> Run:
     """Check a call and create its run; see `Assembly.enqueue`."""
     return Run(*create_run(cls, message, lane, fields))
+
+
+def start_runs(
+    cls: type[Assembly],
+    messages: Iterable[object],
+    run_ids: Iterable[str] | None,
+    lane: str,
+    fields: Mapping[str, Any],
+) -> list[Run]:
+    """Check many calls and create their runs; see `Assembly.enqueue_many`."""
+    return [Run(*made) for made in create_runs(cls, messages, run_ids, lane, fields)]
 
 
 async def start_run_async(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -18,6 +18,7 @@ from littleghost.errors import ConfigurationError, DefinitionError, InvocationEr
 from littleghost.ids import check_run_id, place_run
 from littleghost.invocation import Invocation, read_invocation
 from littleghost.journal import keys
+from littleghost.journal.bulk import create_many
 from littleghost.journal.plan import Plan, stored_event
 from littleghost.json_values import dumps
 from littleghost.wiring import Runtime, runtime
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from littleghost.assembly import Assembly
 
 LANES = ("", "batch")
+Prepared = tuple[str, Invocation, Plan]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,9 +52,57 @@ def create_run(
 ) -> tuple[str, Invocation]:
     """Check a call and create its run; see `Assembly.enqueue`."""
     now = datetime.now(UTC)
+    check_lane(lane)
+    return launch(cls, read_invocation(message, fields, now), lane, now)
+
+
+def create_runs(
+    cls: type[Assembly],
+    messages: Iterable[object],
+    run_ids: Iterable[str] | None,
+    lane: str,
+    fields: Mapping[str, Any],
+) -> list[tuple[str, Invocation]]:
+    """Check many calls, then create their runs; see `Assembly.enqueue_many`."""
+    now = datetime.now(UTC)
+    check_lane(lane)
+    for name, instead in (("run_id", "give run_ids"), ("session_id", "its runs wait in line")):
+        if fields.get(name) is not None:
+            raise InvocationError(f"{name} cannot be the same for many runs; {instead}", field=name)
+    texts = _many(messages, "messages")
+    ids: list[Any] = [None] * len(texts) if run_ids is None else _many(run_ids, "run_ids")
+    if len(ids) != len(texts):
+        raise InvocationError(
+            f"there are {len(texts)} messages and {len(ids)} run_ids; give one for each",
+            field="run_ids",
+        )
+    prepared: list[Prepared] = []
+    for number, (message, run_id) in enumerate(zip(texts, ids, strict=True)):
+        try:
+            invocation = read_invocation(message, {**fields, "run_id": run_id}, now)
+            prepared.append(prepare(cls, invocation, lane, now))
+        except InvocationError as error:
+            raise InvocationError(f"message {number}: {error}", field=error.field) from error
+    if len({run_id for run_id, *_ in prepared}) < len(prepared):
+        raise InvocationError("run_ids names a run twice; give each its own id", field="run_ids")
+    work = runtime()
+    if prepared:
+        work.check_once()
+    create_many(work.journal, [(run_id, plan) for run_id, _, plan in prepared])
+    return [(run_id, invocation) for run_id, invocation, _ in prepared]
+
+
+def _many(values: object, name: str) -> list[Any]:
+    """Read what must be many things, and not one text or mapping that could be taken for them."""
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise InvocationError(f"{name} is a {type(values).__name__}; give a list", field=name)
+    return list(values)
+
+
+def check_lane(lane: str) -> None:
+    """Refuse a lane that there is not."""
     if lane not in LANES:
         raise InvocationError(f"lane is {lane!r}; use '' or 'batch'", field="lane")
-    return launch(cls, read_invocation(message, fields, now), lane, now)
 
 
 def launch(
@@ -63,6 +113,21 @@ def launch(
     earlier: Earlier | None = None,
 ) -> tuple[str, Invocation]:
     """Create the run of an invocation that has been read; gives its id, and the invocation."""
+    run_id, invocation, plan = prepare(cls, invocation, lane, now, earlier)
+    work = runtime()
+    work.check_once()
+    work.journal.create(run_id, plan)
+    return run_id, invocation
+
+
+def prepare(
+    cls: type[Assembly],
+    invocation: Invocation,
+    lane: str,
+    now: datetime,
+    earlier: Earlier | None = None,
+) -> Prepared:
+    """Check a call and write its run's plan: the id, the invocation, and what is to be created."""
     cls.check()
     work = runtime()
     _check_importable(cls, work)
@@ -89,9 +154,7 @@ def launch(
         plan.fields["limit"] = work.settings.session_waiting
         if earlier is not None and earlier.fresh:
             plan.fields["fresh"] = True
-    work.check_once()
-    work.journal.create(run_id, plan)
-    return run_id, invocation
+    return run_id, invocation, plan
 
 
 def _check_importable(cls: type[Assembly], work: Runtime) -> None:

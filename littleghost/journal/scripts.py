@@ -58,7 +58,7 @@ _PASSING_TEXTS = (
 ANSWER_S = 120
 
 # Scripts that are called by their hash alone, in pipelines.
-PIPELINED = ("emit", "sweep")
+PIPELINED = ("create", "emit", "sweep")
 
 T = TypeVar("T")
 

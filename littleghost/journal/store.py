@@ -104,6 +104,12 @@ class RedisJournal:
         """
         key, prefix = self.place(run_id)
         answer = self.scripts.run("create", key, prefix, run_id, *plan.arguments())
+        self.publish(self.created(run_id, answer))
+        return int(answer[1])
+
+    @staticmethod
+    def created(run_id: str, answer: Sequence[Any]) -> list[ReadyTask]:
+        """Read what the script answered; gives the tasks to publish, and raises as `create`."""
         if answer[0] == "duplicate":
             raise duplicate(run_id)
         if answer[0] == "taken":
@@ -117,8 +123,7 @@ class RedisJournal:
                 f"{answer[1]} runs wait for this session already; try again when some have ended",
                 field="session_id",
             )
-        self.publish(ready_tasks(answer[2]))
-        return int(answer[1])
+        return ready_tasks(answer[2])
 
     def plan_create(self) -> Plan:
         """Begin the plan of a new run, for `create` or `revive`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import subprocess
 import threading
 import time
 from collections import Counter
@@ -38,6 +39,8 @@ TURNS_SLOTS, TOOLS_SLOTS = 12, 3
 # Connections of a worker's process beside those of its slots: heartbeat, keeper, live text,
 # control channel, and Celery's own.
 BESIDE = 8
+# A tool that lingers is left to finish.
+LEAVE_S = 30.0
 
 
 class Field:
@@ -124,16 +127,29 @@ class Field:
 
     def settle(self) -> None:
         """Wait until the fleet is whole and has nothing left to do."""
-        for worker in self.places:
-            wait_until(lambda worker=worker: worker.is_alive, f"{worker.log} lives")
-        self.fleet.wait_ready(*self.places)
+        wait_until(self._is_whole, "every worker serves", 90)
         for worker in self.leaving:
-            wait_until(lambda worker=worker: not worker.is_alive, f"{worker.log} is gone", 30)
+            self._gone(worker)
         work, client = wiring.runtime(), self.fleet.redis.client()
         wait_until(lambda: not work.records.live(), "no run is left", 60)
         wait_until(lambda: not list(client.scan_iter("lg:*held:*")), "no slot is held", 30)
         # Messages that came late or twice are taken and found to be stale.
         wait_until(lambda: not self.waiting(), "the queues are empty", 60)
+
+    def _is_whole(self) -> bool:
+        """Whether every worker serves; one that found no Redis when it began is started again."""
+        self.revive()
+        return all(worker.is_ready for worker in self.places)
+
+    def _gone(self, worker: WorkerProcess) -> None:
+        """Wait until a worker that was told to end has ended, or have it say where it hangs."""
+        try:
+            worker.process.wait(LEAVE_S)
+        except subprocess.TimeoutExpired:
+            size = worker.log.stat().st_size
+            worker.send(signal.SIGUSR1)
+            wait_until(lambda: worker.log.stat().st_size > size + 1000, "it says where it hangs")
+            raise AssertionError(f"does not end: {worker.log.read_text()[size:]}") from None
 
     def waiting(self) -> int:
         if self.rabbit is not None:
@@ -153,7 +169,7 @@ class Field:
         for worker in self.places:
             worker.send(signal.SIGTERM)
         for worker in self.places:
-            worker.process.wait(60)
+            self._gone(worker)
         work.disconnect()
         wait_until(lambda: len(client.client_list()) == 1, "nobody is connected", 10)
         for name in list(client.scan_iter("_kombu.binding*")):

@@ -279,18 +279,26 @@ class RedisJournal:
         Returns:
             False when the attempt is stale or the run is being stopped; nothing was added.
         """
-        key, args = self._emit_arguments(lease, events)
+        key, args = self._emit_arguments(lease, os.urandom(6).hex(), events)
         return cast("Any", self.scripts.run("emit", key, *args)) == 1
 
-    def queue_emit(self, pipeline: Pipeline, lease: Lease, events: Sequence[str]) -> None:
-        """Add an `emit` to a pipeline, to append for many attempts in one round trip."""
-        key, args = self._emit_arguments(lease, events)
+    def queue_emit(
+        self, pipeline: Pipeline, lease: Lease, name: str, events: Sequence[str]
+    ) -> None:
+        """Add an `emit` to a pipeline, to append for many attempts in one round trip.
+
+        Args:
+            name: What this append is called; the same one again appends nothing more.
+        """
+        key, args = self._emit_arguments(lease, name, events)
         self.scripts.queue(pipeline, "emit", key, *args)
 
-    def _emit_arguments(self, lease: Lease, events: Sequence[str]) -> tuple[str, list[str | int]]:
+    def _emit_arguments(
+        self, lease: Lease, name: str, events: Sequence[str]
+    ) -> tuple[str, list[str | int]]:
         key, prefix = self.place(lease.run_id)
         named = [prefix, lease.run_id, lease.task_id, lease.attempt, self.worker_id]
-        return key, [*named, os.urandom(6).hex(), *events]
+        return key, [*named, name, *events]
 
     def stop_run(self, run_id: str, why: str, error: Mapping[str, Any]) -> str:
         """Stop a run.

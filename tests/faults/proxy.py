@@ -18,7 +18,7 @@ MODES = ("stall", "cut", "swallow", "refuse", *ERRORS)
 
 
 class Proxy:
-    """Passes connections on to one port.
+    """Passes connections on to one port, or one Unix socket.
 
     Modes: `pass`; `stall` forwards nothing until the mode ends; `cut` closes every connection at
     its next byte; `swallow` forwards what is sent, and closes instead of giving the answer;
@@ -28,8 +28,8 @@ class Proxy:
         hits: How often each mode did something.
     """
 
-    def __init__(self, target_port: int) -> None:
-        self._target = ("127.0.0.1", target_port)
+    def __init__(self, target: int | str) -> None:
+        self._target = target
         self.hits: Counter[str] = Counter()
         self._mode = "pass"
         self._passes = threading.Event()
@@ -66,11 +66,19 @@ class Proxy:
             if self._mode == "refuse":
                 self.hits["refuse"] += 1
                 return
-            with socket.create_connection(self._target) as server:
-                for end in (client, server):
-                    end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            with self._connect() as server:
+                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 while self._pump(client, server):
                     pass
+
+    def _connect(self) -> socket.socket:
+        if isinstance(self._target, int):
+            server = socket.create_connection(("127.0.0.1", self._target))
+            server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return server
+        server = socket.socket(socket.AF_UNIX)
+        server.connect(self._target)
+        return server
 
     def _pump(self, client: socket.socket, server: socket.socket) -> bool:
         ready, _, _ = select.select([client, server], [], [], 0.2)

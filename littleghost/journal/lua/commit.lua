@@ -2,7 +2,7 @@
 -- KEYS 1 run. ARGV 1 partition prefix, 2 run id, 3 task id, 4 attempt, 5 worker, 6 child process,
 -- 7 creation time of the run, 8 how many entries of the list the caller has, 9 plan JSON, 10…
 -- payloads.
--- plan: l live events, e events, m messages, st state, r result, u usage, o state operations, x text,
+-- plan: l live events, ld (an append that may have added the first n of them, n), e events, m messages, st state, r result, u usage, o state operations, x text,
 --   p participants, j joins, t tasks, k participants to cancel, again (delay ms, header changes),
 --   park (the participant the task waits for, '' when somebody else records its result), w (wake the
 --   coordinator, ms from now; 0 is at once), sg (the signal the coordinator waits for), b posts (participant, record),
@@ -67,6 +67,9 @@ end
 local known, length = tonumber(ARGV[8]), nil
 for _, i in ipairs(plan.m or {}) do length = call('RPUSH', part.m, ARGV[i]) end
 if length and length ~= known then known = 0 end
+if plan.ld and call('GET', newest_append(run, tid)) == plan.ld[1] then
+  for _ = 1, plan.ld[2] do table.remove(plan.l, 1) end
+end
 local last = log_all(run, plan.l, plan.e)
 if plan.st then call('HSET', run.key, 'x:' .. task.p, ARGV[plan.st]) end
 if text then call('HSET', run.key, 'text', text) end

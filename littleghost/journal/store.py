@@ -209,6 +209,8 @@ class RedisJournal:
         if answer[0] == "mail":
             return Committed(recorded=False, has_mail=True)
         if answer[0] != "ok":
+            if len(answer) > 1:
+                self.publish(ready_tasks(answer[1]))
             self.memories.forget(lease.run_id)
             return Committed(recorded=False)
         self.memories.append(lease, plan, int(answer[4] or -1))

@@ -12,7 +12,7 @@
 --   composite's session gets), or (something else can be committed when a message has come), next
 --   (queues served here), cut (turns whose live text stays), up (how many entries of the parent's
 --   list the caller has), def definitions (field, payload index).
--- Returns {'ok', ready, lease or false, now, length of the list after an append} | {'stopped'} |
+-- Returns {'ok', ready, lease or false, now, length of the list after an append} | {'stopped', ready} |
 -- {'stale'}; the same commit gets the same answer. {'mail'} when an agent would end though a message for it
 -- has come: nothing is changed then.
 local run, tid, worker = run_of(ARGV[2]), ARGV[3], ARGV[5]
@@ -23,7 +23,7 @@ if not task or task.s ~= 'leased' or task.w ~= worker or task.a ~= tonumber(ARGV
   local before = call('GET', answers)
   if not before then return { 'stale' } end
   local told, leased, attempt = unpack(cmsgpack.unpack(before))
-  if told == 'stopped' then return { 'stopped' } end
+  if told == 'stopped' then return { told, leased } end
   local held = leased and task_of(run, leased)
   if held and held.s == 'leased' and held.w == worker and held.a == attempt then
     return { 'ok', told, lease_answer(run, leased, held, '', 0), format('%.0f', NOW), -1 }
@@ -53,9 +53,10 @@ if stopped then
   drop(run, tid, task)
   if text then call('HSET', run.key, 'said', text) end
   if tonumber(get(run, 'held')) == 0 then finish_stopped(run) end
-  publish_ready()
-  call('SET', answers, cmsgpack.pack({ 'stopped', false }), 'EX', ANSWER_S)
-  return { 'stopped' }
+  -- Of its session, the next run.
+  local ready = publish_ready()
+  call('SET', answers, cmsgpack.pack({ 'stopped', ready }), 'EX', ANSWER_S)
+  return { 'stopped', ready }
 end
 
 if plan.f then

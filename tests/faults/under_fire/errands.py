@@ -21,6 +21,16 @@ T = TypeVar("T")
 # How long a run may take while everything around it fails.
 RUN_LIMIT_S = 150.0
 CANCELLED_OR_DONE = ("cancelled", "completed")
+# A run whose next try would come after its deadline fails at once, with what the service said.
+LATE = ("partial", "failed")
+LATE_CODES = (
+    "deadline_exceeded",
+    "rate_limited",
+    "overloaded",
+    "provider_error",
+    "stream_incomplete",
+    "timeout",
+)
 
 
 @dataclass(frozen=True)
@@ -32,6 +42,8 @@ class End:
         turns: How many committed turns it may have; a cut run may have none.
         steps: Names of its steps, in any order.
         tools: How many results of tools the models saw.
+        tally: What its tools counted in shared state.
+        codes: What its error may be, if it has one.
     """
 
     response: str
@@ -40,7 +52,7 @@ class End:
     steps: Sequence[str] = ()
     tools: int = 0
     tally: int = 0
-    code: str = ""
+    codes: Sequence[str] = ()
 
 
 @dataclass
@@ -167,13 +179,13 @@ def _talk(caller: Caller) -> None:
 
 def _late(caller: Caller) -> None:
     run = caller.start(app.SlowAgent, "go", deadline_at=timedelta(seconds=1.5))
-    end = End(r"(word )*(w|wo|wor|word)?", (0,), ("partial",), code="deadline_exceeded")
+    end = End(r"(word )*(w|wo|wor|word)?", (0,), LATE, codes=LATE_CODES)
     caller.finish(run, end)
 
 
 def _stuck(caller: Caller) -> None:
     run = caller.start(app.StuckAgent, "go", deadline_at=timedelta(seconds=2.0))
-    end = End(r"(Wait\.|Wait|Wai|Wa|W)?", (0, 1), ("partial",), code="deadline_exceeded")
+    end = End(r"(Wait\.|Wait|Wai|Wa|W)?", (0, 1), LATE, codes=LATE_CODES)
     caller.finish(run, end)
 
 
@@ -181,13 +193,13 @@ def _cancel(caller: Caller) -> None:
     run = caller.start(app.SlowAgent, "go")
     time.sleep(caller.chance.uniform(0, 1.5))
     caller.persist(lambda: run.cancel("enough"))
-    caller.finish(run, End(r"(word )*", (0, 1), CANCELLED_OR_DONE, code="cancelled"))
+    caller.finish(run, End(r"(word )*", (0, 1), CANCELLED_OR_DONE, codes=("cancelled",)))
 
 
 def _fragile(caller: Caller) -> None:
     key = caller.key
     run = caller.start(app.FragileAgent, "go")
-    caller.finish(run, End("", (1,), ("failed",), tools=3, code="invalid_request"))
+    caller.finish(run, End("", (1,), ("failed",), tools=3, codes=("invalid_request",)))
     plays.mended(caller.place, key).touch()
 
     def retry() -> Run:

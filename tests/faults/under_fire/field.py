@@ -151,6 +151,11 @@ class Field:
             wait_until(lambda: worker.log.stat().st_size > size + 1000, "it says where it hangs")
             raise AssertionError(f"does not end: {worker.log.read_text()[size:]}") from None
 
+    def received(self) -> int:
+        """How many messages workers took."""
+        logs = {worker.log for worker in self.fleet.workers}
+        return sum(log.read_text("utf-8", "replace").count("] received") for log in logs)
+
     def waiting(self) -> int:
         if self.rabbit is not None:
             return sum(self.rabbit.length(queue) for queue in QUEUES)
@@ -279,7 +284,8 @@ def burn(made: Field, kinds: list[str], seconds: float, thieves: int, width: int
             if part}  # fmt: skip
     return (
         f"seed {made.seed}: {len(load.done)} runs in {time.monotonic() - started:.0f} s, "
-        f"{dict(load.kinds)}; faults {dict(battery.fired)}, messages {dict(gang.stolen)}, {hits}; "
+        f"{dict(load.kinds)}; faults {dict(battery.fired)}, messages {dict(gang.stolen)} beside "
+        f"{made.received()} that workers got, {hits}; "
         f"slowest recovery {battery.slowest:.1f} s of {battery.recoveries}, longest run "
         f"{longest.took_s:.1f} s ({longest.run_id}); results {dict(told)}, idempotent effects "
         f"again {effects.again}"

@@ -19,9 +19,9 @@ def config(settings: Settings) -> dict[str, Any]:
     a   task's cost. It also lets a worker survive a restart of Redis.
     - `worker_disable_prefetch` and a prefetch of 1: a worker takes what it has free slots for, so
       nothing waits behind a slow task while another worker is idle.
-    - `worker_enable_prefetch_count_reduction` off: after a lost connection Celery raises the prefetch
-      count again from the threads of the pool, which then read the broker's socket together with
-      the event loop. With RabbitMQ such a worker hung for ever, alive and deaf.
+    - `worker_enable_prefetch_count_reduction` off: after a lost connection Celery would raise the
+      prefetch count again from the threads of the pool, which then read the broker's socket
+      together with the event loop. With RabbitMQ such a worker hung for ever, alive and deaf.
     - `queue_order_strategy` priority: interactive queues are named first and served first.
     - no results, no events: the journal holds both.
     """

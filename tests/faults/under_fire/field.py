@@ -52,7 +52,9 @@ class Field:
         self.fleet = Fleet(directory, appendfsync="always", **SETTINGS)
         environment = self.fleet.environment
         environment["FIRE_WORKER"] = "1"
-        environment["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent / "clock"), str(ROOT)])
+        environment["PYTHONPATH"] = os.pathsep.join(
+            [str(Path(__file__).parent / "clock"), str(ROOT)]
+        )
         self.proxy = Proxy(self.fleet.redis.port) if proxy else None
         if self.proxy is not None:
             environment["LITTLEGHOST_REDIS_URL"] = f"redis://127.0.0.1:{self.proxy.port}/0"
@@ -180,7 +182,6 @@ class Field:
         for name in list(client.scan_iter("_kombu.binding*")):
             client.delete(name)
         check_nothing_left(client, work.settings.partitions)
-
 
 
 @contextmanager

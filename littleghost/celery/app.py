@@ -19,6 +19,7 @@ def config(settings: Settings) -> dict[str, Any]:
     a   task's cost. It also lets a worker survive a restart of Redis.
     - `worker_disable_prefetch` and a prefetch of 1: a worker takes what it has free slots for, so
       nothing waits behind a slow task while another worker is idle.
+    - `broker_connection_max_retries` none: a worker waits for its broker however long it is away.
     - `worker_enable_prefetch_count_reduction` off: after a lost connection Celery would raise the
       prefetch count again from the threads of the pool, which then read the broker's socket
       together with the event loop. With RabbitMQ such a worker hung for ever, alive and deaf.
@@ -30,6 +31,7 @@ def config(settings: Settings) -> dict[str, Any]:
     common: dict[str, Any] = {
         "broker_url": kombu_url(url),
         "broker_connection_retry_on_startup": True,
+        "broker_connection_max_retries": None,
         "task_ignore_result": True,
         "task_store_errors_even_if_ignored": False,
         "task_serializer": "json",

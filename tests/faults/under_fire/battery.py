@@ -80,13 +80,13 @@ class Battery:
             act()
         try:
             for worker_id, since in list(self._lost.items()):
-                if not wiring.runtime().records.held(worker_id):
+                if not self._field.watch.records.held(worker_id):
                     self.slowest = max(self.slowest, now - since)
                     self.recoveries += 1
                     del self._lost[worker_id]
             if now - self._proved > PROVE_EVERY_S:
                 self._proved = now
-                failed = [item for item in prove_runs(wiring.runtime()) if item.status == "fail"]
+                failed = [item for item in prove_runs(self._field.watch) if item.status == "fail"]
                 assert not failed, failed
         except LittleGhostError:
             return
@@ -125,7 +125,7 @@ class Battery:
     def _mourn(self, worker: WorkerProcess) -> None:
         """Note that a worker is gone, to see when its tasks are taken back."""
         try:
-            for facts in wiring.runtime().workers.list():
+            for facts in self._field.watch.workers.list():
                 if facts.pid == worker.pid:
                     self._lost[facts.id] = time.monotonic()
         except LittleGhostError:
@@ -163,7 +163,7 @@ class Battery:
             return None
         self._mourn(victim)
         self._field.freeze(victim)
-        seconds = wiring.runtime().settings.lease_s + self._chance.uniform(0.5, 2.5)
+        seconds = self._field.settings.lease_s + self._chance.uniform(0.5, 2.5)
         self._after(seconds, f"freeze {victim.pid}", lambda: self._field.thaw(victim))
         return f"{victim.kind} {victim.pid} for {seconds:.1f} s"
 
@@ -184,7 +184,7 @@ class Battery:
     def _lead(self) -> str | None:
         """Take the lead away, so that another keeper works beside one in the middle of a round."""
         try:
-            return str(wiring.runtime().client.getdel(keys.KEEPER)) or None
+            return str(self._field.watch.client.getdel(keys.KEEPER))
         except Exception:
             return None
 
@@ -239,7 +239,8 @@ class Battery:
         if proxy is None or self._is_busy_with("proxy"):
             return None
         mode = self._chance.choice(MODES)
-        longest = 7.0 if mode == "stall" else 2.5
+        # At times longer than a client waits for its answer.
+        longest = 8.0 if mode == "stall" else 2.5
         seconds = self._chance.uniform(0.1, longest)
         proxy.set(mode)
         self._after(seconds, f"proxy {mode}", lambda: proxy.set("pass"))

@@ -6,6 +6,7 @@ from typing import Any
 
 from celery import Celery
 
+from littleghost.celery.reconnect import PromptAMQP
 from littleghost.settings import Settings
 
 TASKS_MODULE = "littleghost.celery.tasks"
@@ -68,6 +69,6 @@ def make_app(
     Args:
         set_as_current: Whether it becomes the app that shared tasks are sent with.
     """
-    app = Celery(name, set_as_current=set_as_current)
+    app = Celery(name, set_as_current=set_as_current, amqp=PromptAMQP)
     app.conf.update(config(settings))
     return app

@@ -1,4 +1,4 @@
-"""Workers of our own app look for a broker that is away every two seconds, for as long as needed."""
+"""Workers of our own app look for a broker that is away every two seconds, for ever."""
 
 from __future__ import annotations
 

@@ -82,6 +82,7 @@ class Battery:
             for worker_id, since in list(self._lost.items()):
                 if not self._field.watch.records.held(worker_id):
                     self.slowest = max(self.slowest, now - since)
+                    self._note(f"{worker_id} holds nothing, after {now - since:.1f} s")
                     self.recoveries += 1
                     del self._lost[worker_id]
             if now - self._proved > PROVE_EVERY_S:
@@ -128,6 +129,7 @@ class Battery:
             for facts in self._field.watch.workers.list():
                 if facts.pid == worker.pid:
                     self._lost[facts.id] = time.monotonic()
+                    self._note(f"{facts.id} is lost")
         except LittleGhostError:
             return
 

@@ -295,8 +295,8 @@ def burn(made: Field, kinds: list[str], seconds: float, thieves: int, width: int
             if part}  # fmt: skip
     return (
         f"seed {made.seed}: {len(load.done)} runs in {time.monotonic() - started:.0f} s, "
-        f"{dict(load.kinds)}; faults {dict(battery.fired)}, messages {dict(gang.stolen)} beside "
-        f"{made.received()} that workers got, {hits}; "
+        f"{dict(load.kinds)}; faults {dict(battery.fired)}, messages harmed "
+        f"{dict(gang.stolen)}, taken by workers {made.received()}; {hits}; "
         f"slowest recovery {battery.slowest:.1f} s of {battery.recoveries}, longest run "
         f"{longest.took_s:.1f} s ({longest.run_id}); results {dict(told)}, idempotent effects "
         f"again {effects.again}"

@@ -24,7 +24,7 @@ from littleghost.journal.keeper import Keeper
 from littleghost.journal.live import LiveEvents
 from littleghost.journal.policy import check_policy, check_schema
 from littleghost.journal.record import Records
-from littleghost.journal.scripts import constants
+from littleghost.journal.scripts import constants, guarded
 from littleghost.journal.store import RedisJournal
 from littleghost.journal.tail import Tail
 from littleghost.journal.workers import Workers
@@ -181,9 +181,18 @@ class Runtime:
         return bool(self.records.held(self.journal.worker_id))
 
     def hand_over(self) -> None:
-        """Have every process of this worker give back what can go on elsewhere."""
-        self.client.publish(keys.control(self.journal.worker_id), '{"drain":true}')
-        self._hand_over_here()
+        """Have every process of this worker give back what can go on elsewhere.
+
+        Raises:
+            JournalError: Redis did not answer; to be tried again.
+
+        Idempotent: yes.
+        """
+        channel = keys.control(self.journal.worker_id)
+        try:
+            guarded(lambda: self.client.publish(channel, '{"drain":true}'))
+        finally:
+            self._hand_over_here()
 
     def _hand_over_here(self) -> None:
         """Give back this process's turns and idempotent calls; others are left to finish.
@@ -193,7 +202,8 @@ class Runtime:
         dropped.
         """
         given = False
-        for lease, control in self.running.each():
+        # Turns first: they are cut without Redis.
+        for lease, control in sorted(self.running.each(), key=lambda item: item[0].kind == "call"):
             if lease.kind != "call":
                 control.cut(HandOverError("this worker is stopping"))
             elif lease.idempotent:

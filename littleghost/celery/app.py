@@ -6,6 +6,7 @@ from typing import Any
 
 from celery import Celery
 
+from littleghost.celery.reconnect import PromptAMQP
 from littleghost.settings import Settings
 
 TASKS_MODULE = "littleghost.celery.tasks"
@@ -19,6 +20,10 @@ def config(settings: Settings) -> dict[str, Any]:
     a   task's cost. It also lets a worker survive a restart of Redis.
     - `worker_disable_prefetch` and a prefetch of 1: a worker takes what it has free slots for, so
       nothing waits behind a slow task while another worker is idle.
+    - `broker_connection_max_retries` none: a worker waits for its broker however long it is away.
+    - `worker_enable_prefetch_count_reduction` off: after a lost connection Celery would raise the
+      prefetch count again from the threads of the pool, which then read the broker's socket
+      together with the event loop. With RabbitMQ such a worker hung for ever, alive and deaf.
     - `queue_order_strategy` priority: interactive queues are named first and served first.
     - no results, no events: the journal holds both.
     """
@@ -27,11 +32,13 @@ def config(settings: Settings) -> dict[str, Any]:
     common: dict[str, Any] = {
         "broker_url": kombu_url(url),
         "broker_connection_retry_on_startup": True,
+        "broker_connection_max_retries": None,
         "task_ignore_result": True,
         "task_store_errors_even_if_ignored": False,
         "task_serializer": "json",
         "accept_content": ["json"],
         "worker_prefetch_multiplier": 1,
+        "worker_enable_prefetch_count_reduction": False,
         "worker_send_task_events": False,
         "worker_hijack_root_logger": True,
         "worker_redirect_stdouts": False,
@@ -62,6 +69,6 @@ def make_app(
     Args:
         set_as_current: Whether it becomes the app that shared tasks are sent with.
     """
-    app = Celery(name, set_as_current=set_as_current)
+    app = Celery(name, set_as_current=set_as_current, amqp=PromptAMQP)
     app.conf.update(config(settings))
     return app

@@ -189,9 +189,24 @@ def _on_shutting_down(**_: Any) -> None:
 
 def _drain(work: Runtime) -> None:
     deadline = time.monotonic() + work.settings.drain_timeout_s
-    while time.monotonic() < deadline and work.holds_tasks():
+    while time.monotonic() < deadline and _holds_tasks(work):
         time.sleep(min(0.1, max(0.0, deadline - time.monotonic())))
-    work.hand_over()
+    while True:
+        try:
+            work.hand_over()
+            return
+        except LittleGhostError as error:
+            # The process ends without it once its tasks have ended; those that go on are handed
+            # over as soon as Redis answers.
+            logger.warning("could not hand tasks over yet: %s", error)
+            time.sleep(0.5)
+
+
+def _holds_tasks(work: Runtime) -> bool:
+    try:
+        return work.holds_tasks()
+    except LittleGhostError:
+        return True
 
 
 def _on_shutdown(**_: Any) -> None:

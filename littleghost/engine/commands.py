@@ -331,6 +331,8 @@ class Emit:
         result: The task whose result the event speaks of.
         participant: Whom it is about; whoever decides unless given.
         live: Whether the event is live text, which need not outlast its turn for long.
+        doubt: The name of an append that may have added this live event already; it is then not
+            added again.
     """
 
     type: str
@@ -339,6 +341,7 @@ class Emit:
     result: str | None = None
     participant: str | None = None
     live: bool = False
+    doubt: str = ""
 
 
 Command: TypeAlias = (

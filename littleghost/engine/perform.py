@@ -82,7 +82,7 @@ class Performer:
             env.running.leave(lease)
             return self._commit(lease, commands, env.serves if may_go_on else ())
         except HandOverError:
-            self._keep_trying(lambda: env.journal.give_back(lease))
+            self._give_back(lease)
             return None
         except StaleAttemptError:
             return None
@@ -93,6 +93,14 @@ class Performer:
             raise
         finally:
             env.running.leave(lease)
+
+    def _give_back(self, lease: Lease) -> None:
+        try:
+            self._keep_trying(lambda: self._env.journal.give_back(lease))
+        except JournalUnavailableError:
+            # Else this worker's heartbeat would renew the lease of a task that nobody works on.
+            self._env.running.abandon(lease)
+            raise
 
     def _commit(
         self, lease: Lease, commands: Sequence[Command], serves: Collection[str]

@@ -24,6 +24,8 @@ INTERVAL_S = 0.04
 # The first text of an attempt waits only this long: an answer that is complete by then is appended
 # by its commit, without a round trip of its own.
 FIRST_S = 0.003
+# Between tries while Redis does not answer.
+AGAIN_S = 0.25
 _JOINED = {"text_delta": "text", "reasoning_delta": "text", "tool_call_delta": "arguments"}
 
 
@@ -38,12 +40,14 @@ class Writer:
         self._events: list[tuple[str, dict[str, Any]]] = []
         self._is_open = True
         self._has_flushed = False
+        # The append whose answer is awaited: its name, and how many of the first events it has.
+        self._doubt, self._doubtful = "", 0
 
     def add(self, kind: str, data: Mapping[str, Any]) -> None:
         """Add an event; adjacent pieces of one text become one event."""
         with self._lock:
             joined = _JOINED.get(kind)
-            if joined and self._events:
+            if joined and len(self._events) > self._doubtful:
                 last_kind, last = self._events[-1]
                 if last_kind == kind and last.get("index") == data.get("index"):
                     last[joined] += data[joined]
@@ -51,14 +55,23 @@ class Writer:
             self._events.append((kind, dict(data)))
         self._owner.touch(self, at_once=not self._has_flushed and kind == "text_delta")
 
-    def pending(self) -> list[str]:
-        """Give what is to be appended now; to be called under `hold`."""
-        return [live_event(kind, self.lease.participant, data) for kind, data in self._events]
+    def pending(self) -> tuple[str, list[str]]:
+        """Give what is to be appended now, and the append's name; to be called under `hold`.
 
-    def appended(self) -> None:
-        """Forget what was pending; to be called under `hold`."""
-        self._events = []
+        An append whose answer never came is made again as it was, under its name: Redis may have
+        done it.
+        """
+        if not self._doubt:
+            self._doubt, self._doubtful = os.urandom(6).hex(), len(self._events)
+        told = self._events[: self._doubtful]
+        return self._doubt, [live_event(kind, self.lease.participant, data) for kind, data in told]
+
+    def appended(self) -> bool:
+        """Forget what was pending, and say whether more has come; to be called under `hold`."""
+        del self._events[: self._doubtful]
+        self._doubt, self._doubtful = "", 0
         self._has_flushed = True
+        return bool(self._events)
 
     def rest(self) -> list[Emit]:
         """Close, and give what was not appended; waits for an append that is under way."""
@@ -66,7 +79,10 @@ class Writer:
             self._is_open = False
             events, self._events = self._events, []
         self._owner.drop(self)
-        return [Emit(kind, data, live=True) for kind, data in events]
+        return [
+            Emit(kind, data, live=True, doubt=self._doubt if number < self._doubtful else "")
+            for number, (kind, data) in enumerate(events)
+        ]
 
     def hold(self) -> bool:
         """Keep `rest` waiting while an append is under way; False when it is closed."""
@@ -121,6 +137,7 @@ class LiveEvents:
 
     def _loop(self) -> None:
         pid = os.getpid()
+        is_well = True
         while pid == os.getpid():
             self._wake.wait()
             if self._urgent.wait(INTERVAL_S):
@@ -130,8 +147,14 @@ class LiveEvents:
             started = time.monotonic()
             try:
                 self.flush()
+                is_well = True
             except LittleGhostError as error:
-                logger.warning("live text not appended yet: %s", error)
+                # Once per outage. A model may say nothing more for long, so it is tried again.
+                if is_well:
+                    logger.warning("live text not appended yet: %s", error)
+                is_well = False
+                time.sleep(AGAIN_S)
+                self._wake.set()
             except Exception:
                 logger.exception("live text not appended")
             # Appending must not take the whole of a busy process.
@@ -149,19 +172,27 @@ class LiveEvents:
         try:
             pipeline = self._journal.client.pipeline(transaction=False)
             for writer in held:
-                self._journal.queue_emit(pipeline, writer.lease, writer.pending())
+                self._journal.queue_emit(pipeline, writer.lease, *writer.pending())
             answers = guarded(lambda: pipeline.execute(raise_on_error=False))
-            for writer, answer in zip(held, answers, strict=True):
-                if not isinstance(answer, Exception):
-                    writer.appended()
+            more = {
+                writer
+                for writer, answer in zip(held, answers, strict=True)
+                if not isinstance(answer, Exception) and writer.appended()
+            }
+        except LittleGhostError:
+            with self._lock:
+                self._dirty.update(held)
+            raise
         finally:
             for writer in held:
                 writer.let_go()
         if any(isinstance(answer, Exception) for answer in answers):
             # Most likely a restarted Redis that lost the script; the text stays pending.
             self._journal.scripts.load()
+            more.update(held)
+        if more:
             with self._lock:
-                self._dirty.update(held)
+                self._dirty.update(more)
             self._wake.set()
         for writer, answer in zip(held, answers, strict=True):
             if answer == 0:

@@ -269,6 +269,10 @@ def _cancel(plan: Plan, command: commands.CancelParticipants) -> None:
 
 
 def _emit(plan: Plan, command: commands.Emit) -> None:
+    if command.doubt:
+        # Those come first: they are what an attempt had begun to append.
+        doubt = plan.fields.setdefault("ld", [command.doubt, 0])
+        doubt[1] += 1
     plan.list("l" if command.live else "e").append(
         plan.payload(stored_event(command, plan.participant))
     )

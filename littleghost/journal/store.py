@@ -218,6 +218,8 @@ class RedisJournal:
         if answer[0] == "mail":
             return Committed(recorded=False, has_mail=True)
         if answer[0] != "ok":
+            if len(answer) > 1:
+                self.publish(ready_tasks(answer[1]))
             self.memories.forget(lease.run_id)
             return Committed(recorded=False)
         self.memories.append(lease, plan, int(answer[4] or -1))
@@ -288,18 +290,26 @@ class RedisJournal:
         Returns:
             False when the attempt is stale or the run is being stopped; nothing was added.
         """
-        key, args = self._emit_arguments(lease, events)
+        key, args = self._emit_arguments(lease, os.urandom(6).hex(), events)
         return cast("Any", self.scripts.run("emit", key, *args)) == 1
 
-    def queue_emit(self, pipeline: AnyPipeline, lease: Lease, events: Sequence[str]) -> None:
-        """Add an `emit` to a pipeline, to append for many attempts in one round trip."""
-        key, args = self._emit_arguments(lease, events)
+    def queue_emit(
+        self, pipeline: AnyPipeline, lease: Lease, name: str, events: Sequence[str]
+    ) -> None:
+        """Add an `emit` to a pipeline, to append for many attempts in one round trip.
+
+        Args:
+            name: What this append is called; the same one again appends nothing more.
+        """
+        key, args = self._emit_arguments(lease, name, events)
         self.scripts.queue(pipeline, "emit", key, *args)
 
-    def _emit_arguments(self, lease: Lease, events: Sequence[str]) -> tuple[str, list[str | int]]:
+    def _emit_arguments(
+        self, lease: Lease, name: str, events: Sequence[str]
+    ) -> tuple[str, list[str | int]]:
         key, prefix = self.place(lease.run_id)
         named = [prefix, lease.run_id, lease.task_id, lease.attempt, self.worker_id]
-        return key, [*named, os.urandom(6).hex(), *events]
+        return key, [*named, name, *events]
 
     def clear(self, run_id: str, *, pieces: int) -> bool:
         """Clear up what a run had open that has ended, is being stopped, or lost participants.

@@ -1,5 +1,6 @@
 """P1, P2, P6: Redis restarts, the broker forgets or repeats, and stops reach everything."""
 
+import signal
 import time
 from collections import Counter
 from datetime import timedelta
@@ -222,3 +223,33 @@ def test_a_cancelled_run_that_never_started_never_starts(fleet: Fleet) -> None:
 
     assert other.outcome == "completed"
     assert fleet.effects() == []
+
+
+class TestStopWithoutRedis:
+    """SIGTERM while Redis is away."""
+
+    @pytest.fixture
+    def settings(self) -> dict[str, str]:
+        return {"drain_timeout_s": "0.5"}
+
+    def test_a_worker_that_stops_while_redis_is_away_hands_over_when_it_is_back(
+        self, fleet: Fleet
+    ) -> None:
+        """A call that may be repeated does not wait for the first worker, which is stuck in it."""
+        first = fleet.start("tools", slots=1)
+        fleet.start("turns")
+        run = Worker.enqueue("repeatable 1 gate")
+        wait_until(fleet.effects, "the call began")
+        fleet.redis.kill()
+        first.send(signal.SIGTERM)
+        wait_until(
+            lambda: "could not hand tasks over yet" in first.log.read_text(), "it has tried in vain"
+        )
+        fleet.redis.start()
+        fleet.start("tools", slots=1)
+        wait_until(lambda: len(fleet.effects()) == 2, "the call began again", 60)
+        fleet.open_gate("gate")
+
+        assert run.wait(60).response == "done"
+        assert tool_results(run) == [("success", "did k0")]
+        first.process.wait(60)

@@ -97,3 +97,25 @@ def test_a_broker_that_is_down_costs_callers_little_and_runs_nothing(
     broker.start()
     for number, run in enumerate(runs):
         assert run.wait(60).response == str(number)
+
+
+def test_a_busy_worker_whose_broker_was_restarted_is_not_deaf_afterwards(
+    fleet: Site, broker: RabbitServer
+) -> None:
+    """It takes tasks, and it ends when it is told to."""
+    worker = fleet.worker("-P", "threads", "-c", "8", *QUIET).wait_ready()
+    for other in [one for one in fleet.workers if one is not worker]:
+        other.stop()
+    held = [SiteAgent.enqueue(f"gated restart-{number}") for number in range(6)]
+    wait_until(
+        lambda: sum("hold restart-" in line for line in traces(fleet)) == 6, "every call began"
+    )
+    broker.kill()
+    broker.start()
+    runs = [SiteAgent.enqueue(f"many again-{number}") for number in range(5)]
+    for number in range(6):
+        (fleet.directory / f"restart-{number}").touch()
+    runs += [SiteAgent.enqueue(f"many more-{number}") for number in range(10)]
+    assert {run.wait(60).outcome for run in [*held, *runs]} == {"completed"}
+    worker.process.terminate()
+    worker.process.wait(20)

@@ -8,12 +8,14 @@ import redis
 
 from littleghost import Agent, Run, registry, wiring
 from littleghost.engine.ports import Lease
-from littleghost.errors import CancelledError, StaleAttemptError
+from littleghost.errors import CancelledError, JournalUnavailableError, StaleAttemptError
+from littleghost.journal.connection import connect
 from littleghost.journal.live import LiveEvents, Writer
 from littleghost.providers.base import CallControl
 from littleghost.providers.registry import Models
 from littleghost.settings import Settings
 from littleghost.wiring import Runtime
+from tests.faults.proxy import Proxy
 from tests.support.redis_server import Server
 
 pytestmark = pytest.mark.redis
@@ -181,3 +183,62 @@ def test_many_threads_write_and_every_piece_comes_once_and_in_order(
     for index in range(4):
         text = "".join(data["arguments"] for _, data in told if data["index"] == index)
         assert text == "".join(f"{number}," for number in range(200))
+
+
+@pytest.fixture
+def proxy(redis_server: Server, work: Runtime) -> Iterator[Proxy]:
+    """What the journal writes to goes through a proxy."""
+    made = Proxy(redis_server.url.removeprefix("unix://").partition("?")[0])
+    client = connect(f"redis://127.0.0.1:{made.port}/0")
+    work.journal.client, work.journal.scripts._client = client, client
+    yield made
+    client.close()
+    made.close()
+
+
+def lose_answer(live: PromptedLive, writer: Writer, proxy: Proxy, text: str) -> None:
+    """Have text appended whose answer never comes, however often it is asked for."""
+    writer.add("text_delta", {"text": text})
+    proxy.set("swallow")
+    with pytest.raises(JournalUnavailableError):
+        live.flush()
+    proxy.set("pass")
+
+
+def test_an_append_whose_answer_was_lost_is_not_made_again(
+    live: PromptedLive, proxy: Proxy, work: Runtime, run: Run, lease: Lease
+) -> None:
+    """P2: also when more text has come meanwhile."""
+    writer = live.open(lease, CallControl())
+    lose_answer(live, writer, proxy, "once ")
+    assert len(stored(work, run)) == 1
+    writer.add("text_delta", {"text": "and more"})
+    live.flush()
+    live.flush()
+    assert [data["text"] for _, data in stored(work, run)] == ["once ", "and more"]
+    assert writer.rest() == []
+
+
+def test_a_commit_does_not_append_again_what_may_be_there(
+    live: PromptedLive, proxy: Proxy, work: Runtime, run: Run, lease: Lease
+) -> None:
+    writer = live.open(lease, CallControl())
+    lose_answer(live, writer, proxy, "once ")
+    writer.add("text_delta", {"text": "and more"})
+    work.journal.commit(lease, writer.rest())
+    assert [data["text"] for _, data in stored(work, run)] == ["once ", "and more"]
+
+
+def test_a_commit_appends_what_did_not_get_through(
+    live: PromptedLive, proxy: Proxy, work: Runtime, run: Run, lease: Lease
+) -> None:
+    writer = live.open(lease, CallControl())
+    writer.add("text_delta", {"text": "lost?"})
+    proxy.set("refuse")
+    work.journal.client.connection_pool.disconnect()
+    with pytest.raises(JournalUnavailableError):
+        live.flush()
+    proxy.set("pass")
+    assert stored(work, run) == []
+    work.journal.commit(lease, writer.rest())
+    assert [data["text"] for _, data in stored(work, run)] == ["lost?"]

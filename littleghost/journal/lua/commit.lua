@@ -2,7 +2,7 @@
 -- KEYS 1 run. ARGV 1 partition prefix, 2 run id, 3 task id, 4 attempt, 5 worker, 6 child process,
 -- 7 creation time of the run, 8 how many entries of the list the caller has, 9 plan JSON, 10…
 -- payloads.
--- plan: l live events, e events, m messages, st state, r result, u usage, o state operations, x text,
+-- plan: l live events, ld (an append that may have added the first n of them, n), e events, m messages, st state, r result, u usage, o state operations, x text,
 --   p participants, j joins, t tasks, k participants to cancel, again (delay ms, header changes),
 --   park (the participant the task waits for, '' when somebody else records its result), w (wake the
 --   coordinator, ms from now; 0 is at once), sg (the signal the coordinator waits for), b posts (participant, record),
@@ -12,7 +12,7 @@
 --   composite's session gets), or (something else can be committed when a message has come), next
 --   (queues served here), cut (turns whose live text stays), up (how many entries of the parent's
 --   list the caller has), def definitions (field, payload index).
--- Returns {'ok', ready, lease or false, now, length of the list after an append} | {'stopped'} |
+-- Returns {'ok', ready, lease or false, now, length of the list after an append} | {'stopped', ready} |
 -- {'stale'}; the same commit gets the same answer. {'mail'} when an agent would end though a message for it
 -- has come: nothing is changed then.
 local run, tid, worker = run_of(ARGV[2]), ARGV[3], ARGV[5]
@@ -23,7 +23,7 @@ if not task or task.s ~= 'leased' or task.w ~= worker or task.a ~= tonumber(ARGV
   local before = call('GET', answers)
   if not before then return { 'stale' } end
   local told, leased, attempt = unpack(cmsgpack.unpack(before))
-  if told == 'stopped' then return { 'stopped' } end
+  if told == 'stopped' then return { told, leased } end
   local held = leased and task_of(run, leased)
   if held and held.s == 'leased' and held.w == worker and held.a == attempt then
     return { 'ok', told, lease_answer(run, leased, held, '', 0), format('%.0f', NOW), -1 }
@@ -53,9 +53,10 @@ if stopped then
   forget_task(run, tid)
   if text then call('HSET', run.key, 'said', text) end
   if leased_count(run) == 0 then finish_stopped(run) end
-  publish_ready()
-  call('SET', answers, cmsgpack.pack({ 'stopped', false }), 'EX', ANSWER_S)
-  return { 'stopped' }
+  -- Of its session, the next run.
+  local told = publish_ready()
+  call('SET', answers, cmsgpack.pack({ 'stopped', told }), 'EX', ANSWER_S)
+  return { 'stopped', told }
 end
 
 if plan.f then
@@ -67,6 +68,9 @@ end
 local known, length = tonumber(ARGV[8]), nil
 for _, i in ipairs(plan.m or {}) do length = call('RPUSH', part.m, ARGV[i]) end
 if length and length ~= known then known = 0 end
+if plan.ld and call('GET', newest_append(run, tid)) == plan.ld[1] then
+  for _ = 1, plan.ld[2] do table.remove(plan.l, 1) end
+end
 local last = log_all(run, plan.l, plan.e)
 if plan.st then call('HSET', run.open, 'x:' .. task.p, ARGV[plan.st]) end
 if text then call('HSET', run.key, 'text', text) end

@@ -7,7 +7,7 @@ local task = task_of(run, ARGV[3])
 if not task or task.s ~= 'leased' or task.w ~= ARGV[5] or task.a ~= tonumber(ARGV[4]) then return 0 end
 local stopped = get(run, 'stop')
 if stopped then return stopped end
-local last = P .. 'answer:' .. run.id .. ':' .. ARGV[3] .. ':emit'
+local last = newest_append(run, ARGV[3])
 if call('GET', last) == ARGV[6] then return 1 end
 for i = 7, #ARGV do live(run, ARGV[i]) end
 call('SET', last, ARGV[6], 'EX', ANSWER_S)

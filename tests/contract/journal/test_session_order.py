@@ -245,3 +245,22 @@ def test_a_session_has_no_holder_when_nobody_waits(client: redis.Redis) -> None:
     end(journal, "00-1", "completed")
     assert client.hget(keys.session(0, "s", None), "holder") is None
     assert fields_of(journal, "00-1")["status"] == "completed"
+
+
+def test_the_next_run_is_published_when_the_task_of_a_stopped_one_lets_go(
+    client: redis.Redis,
+) -> None:
+    """Also over a broker that the scripts cannot push to."""
+    journal = journal_of(client)
+    sent: list[str] = []
+    journal._publish = lambda ready: sent.extend(task.run_id for task in ready)
+    begin(journal, "00-1", session="s")
+    begin(journal, "00-2", session="s")
+    lease = take(journal, "00-1")
+    journal.stop_run("00-1", "cancel", {})
+    sent.clear()
+    assert not journal.commit(lease, []).recorded
+    assert sent == ["00-2"]
+    # The same commit sent again gets the first answer.
+    assert not journal.commit(lease, []).recorded
+    assert sent == ["00-2"] * 2

@@ -68,6 +68,9 @@ local function event(run, json) log(run, ':e', call('HINCRBY', run.key, 'ev', 1)
 local function live(run, json) log(run, ':d', call('HINCRBY', run.key, 'ev', 1), json) end
 
 -- Add live events and then durable ones, given as indexes of arguments; gives the last number.
+-- What the newest append of live text of a task was called.
+local function newest_append(run, tid) return P .. 'answer:' .. run.id .. ':' .. tid .. ':emit' end
+
 local function log_all(run, lives, events)
   lives, events = lives or {}, events or {}
   local count = #lives + #events

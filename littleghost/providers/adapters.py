@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
 Factory: TypeAlias = Callable[..., Provider]
 
-_PROFILE_OPTIONS = frozenset(field.name for field in fields(Profile)) - {"name", "headers"}
+_PROFILE_OPTIONS = frozenset(field.name for field in fields(Profile)) - {
+    "name",
+    "headers",
+    "dialect",
+}
 _PROVIDER_OPTIONS = frozenset({"base_url", "api_key", "headers", "allow_insecure_http"})
 _LIMIT_OPTIONS = frozenset(
     {
@@ -30,6 +34,9 @@ _LIMIT_OPTIONS = frozenset(
     }
 )
 _HTTP_OPTIONS = _PROFILE_OPTIONS | _PROVIDER_OPTIONS | _LIMIT_OPTIONS
+# What the Responses dialect has; the other habits are those of the chat dialect.
+_RESPONSES_OPTIONS = frozenset({"needs_key", "encrypted_reasoning"})
+_RESPONSES_HTTP_OPTIONS = _RESPONSES_OPTIONS | _PROVIDER_OPTIONS | _LIMIT_OPTIONS
 
 _registered: dict[str, Factory] = {}
 
@@ -62,17 +69,20 @@ def factory_of(adapter: str, options: Mapping[str, Any]) -> Factory:
         ConfigurationError: There is no such adapter, or it does not know an option.
     """
     if adapter in PROFILES:
-        unknown = sorted(set(options) - _HTTP_OPTIONS)
+        is_responses = PROFILES[adapter].dialect == "responses"
+        known = _RESPONSES_HTTP_OPTIONS if is_responses else _HTTP_OPTIONS
+        unknown = sorted(set(options) - known)
         if unknown:
             raise ConfigurationError(
                 f"adapter {adapter!r} has no option {unknown[0]!r}; it has: "
-                f"{', '.join(sorted(_HTTP_OPTIONS))}"
+                f"{', '.join(sorted(known))}"
             )
         base_url = options.get("base_url") or PROFILES[adapter].base_url
         if not base_url:
             raise ConfigurationError(f"adapter {adapter!r} needs the option 'base_url'")
         checked_url(base_url, bool(options.get("allow_insecure_http")))
-        return partial(_make_compatible, PROFILES[adapter])
+        make = _make_responses if is_responses else _make_compatible
+        return partial(make, PROFILES[adapter])
     if adapter == "scripted":
         return ScriptedProvider
     if adapter in _registered:
@@ -89,7 +99,7 @@ def _make_compatible(profile: Profile, **options: Any) -> Provider:
     from littleghost.providers.openai_compatible import OpenAICompatible
 
     limits: HttpLimits = HttpLimits(**_only(options, _LIMIT_OPTIONS))
-    habits = {name: getattr(profile, name) for name in ("name", "headers")}
+    habits = {name: getattr(profile, name) for name in ("name", "headers", "dialect")}
     for name in _PROFILE_OPTIONS:
         habits[name] = options.get(name) or getattr(profile, name)
         if isinstance(options.get(name), bool):
@@ -97,6 +107,19 @@ def _make_compatible(profile: Profile, **options: Any) -> Provider:
     return OpenAICompatible(
         Profile(**habits),
         limits=limits,
+        **_only(options, _PROVIDER_OPTIONS),
+    )
+
+
+def _make_responses(profile: Profile, **options: Any) -> Provider:
+    from littleghost.providers.http import HttpLimits
+    from littleghost.providers.openai_responses import OpenAIResponses
+
+    needs_key = options.get("needs_key")
+    return OpenAIResponses(
+        profile if needs_key is None else replace(profile, needs_key=needs_key),
+        limits=HttpLimits(**_only(options, _LIMIT_OPTIONS)),
+        encrypted_reasoning=options.get("encrypted_reasoning"),
         **_only(options, _PROVIDER_OPTIONS),
     )
 

@@ -6,12 +6,12 @@ is over; anything else is an error, never a shorter answer.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, cast
 
 from littleghost.errors import ProviderError, StreamError
 from littleghost.messages import Block, Message, Reasoning, Text
+from littleghost.providers.answer_reading import is_object, load_object
 from littleghost.providers.base import FinishReason, ModelEvent, ModelResponse
 from littleghost.providers.failures import failure_of_object
 from littleghost.providers.openai_delta import (
@@ -88,7 +88,7 @@ class ChatStream:
             return []
         if event == "error" and not data.startswith("{"):
             raise failure_of_object(self._who, data)
-        return self._take(self._load(data), event)
+        return self._take(load_object(self._who, data), event)
 
     def feed_whole(self, body: bytes) -> list[ModelEvent]:
         """Take a whole answer that was sent as one JSON object instead of a stream.
@@ -97,7 +97,7 @@ class ChatStream:
             ProviderError: It reports an error.
             StreamError: It is not an answer.
         """
-        chunk = self._load(body.decode("utf-8", "replace"))
+        chunk = load_object(self._who, body.decode("utf-8", "replace"))
         events = self._take(chunk, "message")
         self.is_done = bool(chunk.get("choices"))
         return events
@@ -105,12 +105,7 @@ class ChatStream:
     def is_whole(self, data: str) -> bool:
         """Say whether data that the stream's end left open was all there."""
         data = data.strip()
-        if not data or data == _DONE:
-            return True
-        try:
-            return isinstance(json.loads(data), dict)
-        except (ValueError, RecursionError):
-            return False
+        return not data or data == _DONE or is_object(data)
 
     def finish(self) -> list[ModelEvent]:
         """Close the answer at the clean end of the stream.
@@ -153,15 +148,6 @@ class ChatStream:
         if word in _FILTER:
             return "content_filter"
         return "tool_calls" if has_calls else "stop"
-
-    def _load(self, data: str) -> Mapping[str, Any]:
-        try:
-            value: object = json.loads(data)
-        except (ValueError, RecursionError) as error:
-            raise StreamError(f"{self._who} sent a chunk that cannot be read") from error
-        if not isinstance(value, dict):
-            raise StreamError(f"{self._who} sent a chunk that is not an object")
-        return cast("Mapping[str, Any]", value)
 
     def _take(self, chunk: Mapping[str, Any], event: str) -> list[ModelEvent]:
         choice = first_choice(chunk)

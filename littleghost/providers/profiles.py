@@ -1,4 +1,4 @@
-"""What differs between services that speak the OpenAI chat dialect, as data."""
+"""What differs between services that speak an OpenAI dialect, as data."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ class Profile:
         has_developer_role: Whether it knows the developer role; else it is sent as system.
         keeps_reasoning: Whether its `reasoning_details` are sent back to it.
         headers: Further headers of every request.
+        dialect: What it speaks: "chat" or "responses".
     """
 
     name: str
@@ -35,6 +36,7 @@ class Profile:
     has_developer_role: bool = False
     keeps_reasoning: bool = False
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    dialect: Literal["chat", "responses"] = "chat"
 
 
 PROFILES: dict[str, Profile] = {
@@ -47,6 +49,13 @@ PROFILES: dict[str, Profile] = {
             needs_key=True,
             max_tokens_field="max_completion_tokens",
             has_developer_role=True,
+        ),
+        Profile(
+            name="openai_responses",
+            base_url="https://api.openai.com/v1",
+            key_variables=("LITTLEGHOST_OPENAI_API_KEY", "OPENAI_API_KEY"),
+            needs_key=True,
+            dialect="responses",
         ),
         Profile(
             name="openrouter",

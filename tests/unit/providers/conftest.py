@@ -7,6 +7,7 @@ from wire_server import Exchange, WireServer
 
 from littleghost.providers.http import HttpLimits
 from littleghost.providers.openai_compatible import OpenAICompatible
+from littleghost.providers.openai_responses import OpenAIResponses
 from littleghost.providers.profiles import PROFILES
 
 
@@ -27,6 +28,27 @@ def connect() -> Iterator[Callable[..., OpenAICompatible]]:
         limits = HttpLimits(**{name: options.pop(name) for name in names if name in options})
         provider = OpenAICompatible(
             PROFILES[profile], base_url=server.url, limits=limits, **options
+        )
+        made.append(provider)
+        return provider
+
+    yield make
+    for provider in made:
+        provider.close()
+
+
+@pytest.fixture
+def connect_responses() -> Iterator[Callable[..., OpenAIResponses]]:
+    """Make providers of the Responses dialect for a server that are closed with the test."""
+    made: list[OpenAIResponses] = []
+
+    def make(server: WireServer, **options: Any):
+        provider = OpenAIResponses(
+            PROFILES["openai_responses"],
+            base_url=server.url,
+            api_key=options.pop("api_key", "k"),
+            limits=HttpLimits(read_timeout_s=options.pop("read_timeout_s", 10)),
+            **options,
         )
         made.append(provider)
         return provider

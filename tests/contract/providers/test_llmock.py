@@ -19,6 +19,7 @@ from littleghost.messages import Message, ToolResult, user
 from littleghost.providers import CallControl, ModelRequest, ToolSpec
 from littleghost.providers.http import HttpLimits
 from littleghost.providers.openai_compatible import OpenAICompatible
+from littleghost.providers.openai_responses import OpenAIResponses
 from littleghost.providers.profiles import PROFILES
 
 try:
@@ -68,7 +69,9 @@ def server():
     port = free_port()
     command = [sys.executable, "-m", "llmock.cli", "serve", "--host", "127.0.0.1"]
     process = subprocess.Popen(
-        [*command, "--port", str(port), "--log-level", "warning"],
+        # With a pause between pieces, as a model makes: else the whole answer is in the socket
+        # before the client has seen the bad piece, and the judge thinks that it read on.
+        [*command, "--port", str(port), "--log-level", "warning", "--stream-chunk-delay-ms", "5"],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -87,10 +90,11 @@ def mock(server):
     return server
 
 
-@pytest.fixture
-def provider(mock):
-    made = OpenAICompatible(
-        PROFILES["openai"],
+@pytest.fixture(params=[(OpenAICompatible, "openai"), (OpenAIResponses, "openai_responses")])
+def provider(request, mock):
+    make, profile = request.param
+    made = make(
+        PROFILES[profile],
         base_url=f"{mock.root}/v1",
         api_key="test-key",
         limits=HttpLimits(read_timeout_s=READ_TIMEOUT_S),

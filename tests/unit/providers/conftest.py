@@ -46,7 +46,7 @@ def connect_responses() -> Iterator[Callable[..., OpenAIResponses]]:
         provider = OpenAIResponses(
             PROFILES["openai_responses"],
             base_url=server.url,
-            api_key=options.pop("api_key", "k"),
+            api_key=options.pop("api_key", "test-key"),
             limits=HttpLimits(read_timeout_s=options.pop("read_timeout_s", 10)),
             **options,
         )

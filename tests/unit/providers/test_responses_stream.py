@@ -13,9 +13,11 @@ from responses_wire import (
     sse,
     stream,
 )
+from wire_server import load_case
 
 from littleghost.errors import ContextWindowOverflowError, InvalidRequestError, StreamError
 from littleghost.messages import Reasoning, Text
+from littleghost.providers.arguments import parse_arguments
 from littleghost.providers.responses_stream import ResponsesStream
 from littleghost.providers.sse import SseParser
 from littleghost.providers.tool_names import WireNames, wire_name
@@ -361,3 +363,23 @@ def test_events_and_items_that_are_not_known_are_ignored():
     end = answer({"type": "web_search_call"}, message("x"), "odd")
 
     assert assemble(*odd, *blocks, sse("response.completed", response=end))[1].message.text == "x"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *load_case("toolcall-arguments-not-an-object")["input"]["arguments_strings"],
+        load_case("toolcall-nested-values-double-encoded")["input"]["arguments_string"],
+        load_case("toolcall-nested-values-double-encoded")["input"]["also_try"],
+    ],
+)
+def test_arguments_are_read_as_in_every_dialect(text):
+    use = assemble(*stream(call("a", "f", text)))[1].message.tool_uses[0]
+
+    assert (use.input, use.error) == parse_arguments(text)
+
+
+def test_a_call_without_arguments_is_a_call():
+    for text in ("", " ", "null", "{}"):
+        use = assemble(*stream(call("a", "f", text)))[1].message.tool_uses[0]
+        assert (use.input, use.error) == ({}, None)

@@ -58,7 +58,7 @@ class ReasoningItem(Collected):
 
     def add_part(self, part: object, piece: str) -> list[ModelEvent]:
         """Take a piece; one of another part begins a paragraph."""
-        begins = bool(self.text) and part != self._part
+        begins = part != self._part and bool(self.text)
         self._part = part
         return [*(self.add("\n\n") if begins and piece else ()), *self.add(piece)]
 

@@ -58,13 +58,7 @@ def content_of(content: object) -> str:
     """Read content: text, a list of parts, or nothing."""
     if isinstance(content, str):
         return content
-    if not isinstance(content, list):
-        return ""
-    parts = (
-        cast("Mapping[str, Any]", p)
-        for p in cast("list[object]", content)
-        if isinstance(p, Mapping)
-    )
+    parts = mappings_of(content)
     return "".join(text_of(part.get("text")) for part in parts if part.get("type") == "text")
 
 
@@ -76,6 +70,14 @@ def reasoning_of(delta: Mapping[str, Any]) -> str:
 def text_of(value: object) -> str:
     """Give a value that is text, and "" for any other."""
     return value if isinstance(value, str) else ""
+
+
+def mappings_of(value: object) -> list[Mapping[str, Any]]:
+    """Give the objects in a list, and none for any other value."""
+    if not isinstance(value, list):
+        return []
+    found = (item for item in cast("list[object]", value) if isinstance(item, Mapping))
+    return [cast("Mapping[str, Any]", item) for item in found]
 
 
 def merge_detail(details: list[Any], item: object) -> None:

@@ -23,8 +23,8 @@ class Profile:
         has_developer_role: Whether it knows the developer role; else it is sent as system.
         keeps_reasoning: Whether its `reasoning_details` are sent back to it.
         headers: Further headers of every request.
-        dialect: What it speaks: OpenAI's "chat", or "messages", which is Anthropic's; the fields
-            about content, usage, roles and reasoning are for "chat" only.
+        dialect: What it speaks: OpenAI's "chat" or "responses", or "messages", which is
+            Anthropic's; the fields about content, usage, roles and reasoning are for "chat" only.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Profile:
     has_developer_role: bool = False
     keeps_reasoning: bool = False
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    dialect: Literal["chat", "messages"] = "chat"
+    dialect: Literal["chat", "responses", "messages"] = "chat"
 
 
 PROFILES: dict[str, Profile] = {
@@ -50,6 +50,13 @@ PROFILES: dict[str, Profile] = {
             needs_key=True,
             max_tokens_field="max_completion_tokens",
             has_developer_role=True,
+        ),
+        Profile(
+            name="openai_responses",
+            base_url="https://api.openai.com/v1",
+            key_variables=("LITTLEGHOST_OPENAI_API_KEY", "OPENAI_API_KEY"),
+            needs_key=True,
+            dialect="responses",
         ),
         Profile(
             name="openrouter",

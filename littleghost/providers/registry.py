@@ -60,8 +60,9 @@ class _Built:
 class Models:
     """Connections, roles and the default model.
 
-    Every adapter that knows its address (`openai`, `openrouter`, `ollama`, `lm_studio`, `vllm`) is
-    a connection of its own name, unless another one takes that name. Thread-safe and fork-safe.
+    Every adapter that knows its address (`openai`, `openai_responses`, `openrouter`, `ollama`,
+    `lm_studio`, `vllm`) is a connection of its own name, unless another one takes that name.
+    Thread-safe and fork-safe.
 
     Attributes:
         default: The selection used when an agent names none; None when there is none.

@@ -20,6 +20,7 @@ from littleghost.providers import CallControl, ModelRequest, ToolSpec
 from littleghost.providers.anthropic import Anthropic
 from littleghost.providers.http import HttpLimits
 from littleghost.providers.openai_compatible import OpenAICompatible
+from littleghost.providers.openai_responses import OpenAIResponses
 from littleghost.providers.profiles import PROFILES
 
 try:
@@ -31,7 +32,11 @@ except ImportError:
 
 ATTEMPTS = 4
 READ_TIMEOUT_S = 0.5
-DIALECTS = {"openai": (OpenAICompatible, "/v1"), "anthropic": (Anthropic, "/anthropic")}
+DIALECTS = {
+    "openai": (OpenAICompatible, "/v1"),
+    "openai_responses": (OpenAIResponses, "/v1"),
+    "anthropic": (Anthropic, "/anthropic"),
+}
 WEATHER = ToolSpec(
     "get.weather",
     "Look up the weather.",
@@ -70,7 +75,9 @@ def server():
     port = free_port()
     command = [sys.executable, "-m", "llmock.cli", "serve", "--host", "127.0.0.1"]
     process = subprocess.Popen(
-        [*command, "--port", str(port), "--log-level", "warning"],
+        # With a pause between pieces, as a model makes: else the whole answer is in the socket
+        # before the client has seen the bad piece, and the judge thinks that it read on.
+        [*command, "--port", str(port), "--log-level", "warning", "--stream-chunk-delay-ms", "5"],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
-from littleghost.errors import CredentialError, LittleGhostError, StreamError
+from littleghost.providers.answer_reader import read_answer
 from littleghost.providers.base import CallControl, ModelEvent, ModelRequest
-from littleghost.providers.http import HttpAnswer, HttpLimits, HttpService
+from littleghost.providers.credentials import ApiKey, resolve_key
+from littleghost.providers.http import HttpLimits, HttpService
 from littleghost.providers.openai_chat import build_request, call_ids, reasoning_origin
 from littleghost.providers.openai_stream import ChatStream
 from littleghost.providers.profiles import Profile
-from littleghost.providers.sse import SseParser
 from littleghost.providers.tool_names import WireNames
 from littleghost.providers.wire_text import encode_body
-
-ApiKey = str | Callable[[], str | None] | None
 
 
 class OpenAICompatible:
@@ -69,7 +67,12 @@ class OpenAICompatible:
         control.check()
         names = WireNames(spec.name for spec in request.tools)
         body = encode_body(build_request(request, self.profile))
-        key = self._resolve_key()
+        key = resolve_key(
+            self._api_key,
+            self.profile.name,
+            variables=self.profile.key_variables,
+            is_needed=self.profile.needs_key,
+        )
         headers = {"authorization": f"Bearer {key}", **self._headers} if key else self._headers
         chat = ChatStream(
             who=self._service.host,
@@ -81,62 +84,9 @@ class OpenAICompatible:
         with self._service.post(
             "/chat/completions", body, headers, control, secrets=secrets
         ) as answer:
-            yield from _read(answer, chat)
+            yield from read_answer(answer, chat)
         yield from chat.finish()
 
     def close(self) -> None:
         """Give back this process's connections."""
         self._service.close()
-
-    def _resolve_key(self) -> str:
-        key = self._api_key
-        if callable(key):
-            try:
-                key = key()
-            except LittleGhostError:
-                raise
-            except Exception as error:
-                raise CredentialError(
-                    f"the key of {self.profile.name!r} could not be fetched: its function raised "
-                    f"{type(error).__name__}"
-                ) from error
-        key = (key or "").strip()
-        if not key and self.profile.needs_key:
-            hint = " or ".join(self.profile.key_variables)
-            raise CredentialError(f"{self.profile.name!r} needs a key: set {hint}, or pass api_key")
-        if not (key.isascii() and key.isprintable()):
-            raise CredentialError(f"the key of {self.profile.name!r} holds characters no key has")
-        return key
-
-
-def _read(answer: HttpAnswer, chat: ChatStream) -> Iterator[ModelEvent]:
-    """Read the body to its end, whether it is a stream of events or one JSON object."""
-    parser = SseParser()
-    whole: bytearray | None = None
-    is_first = True
-    for chunk in answer.chunks():
-        if is_first and chunk.strip():
-            is_first = False
-            # No event stream begins with a brace, and content types are not to be trusted.
-            whole = bytearray() if chunk.lstrip()[:1] == b"{" else None
-        if whole is not None:
-            whole += chunk
-            continue
-        for event in parser.feed(chunk):
-            yield from chat.feed(event.data, event.event)
-        if chat.is_done:
-            answer.expect_end()
-    if whole is not None:
-        yield from chat.feed_whole(bytes(whole))
-    elif not chat.is_done:
-        yield from _read_pending(parser, chat)
-
-
-def _read_pending(parser: SseParser, chat: ChatStream) -> Iterator[ModelEvent]:
-    """Take an event that only lacks its blank line; one that was cut is an error."""
-    was_inside_line = parser.has_partial_line
-    event = parser.pending()
-    if event is not None and chat.is_whole(event.data):
-        yield from chat.feed(event.data, event.event)
-    elif event is not None or was_inside_line:
-        raise StreamError("the answer ended in the middle of an event")

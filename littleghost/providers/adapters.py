@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from littleghost.errors import ConfigurationError
 from littleghost.providers.base import Provider
 from littleghost.providers.base_url import checked_url
+from littleghost.providers.gemini_connection import gemini_factory
 from littleghost.providers.profiles import PROFILES, Profile
 from littleghost.providers.scripted import ScriptedProvider
 
@@ -18,7 +19,11 @@ if TYPE_CHECKING:
 
 Factory: TypeAlias = Callable[..., Provider]
 
-_PROFILE_OPTIONS = frozenset(field.name for field in fields(Profile)) - {"name", "headers"}
+_PROFILE_OPTIONS = frozenset(field.name for field in fields(Profile)) - {
+    "name",
+    "headers",
+    "dialect",
+}
 _PROVIDER_OPTIONS = frozenset({"base_url", "api_key", "headers", "allow_insecure_http"})
 _LIMIT_OPTIONS = frozenset(
     {
@@ -61,6 +66,8 @@ def factory_of(adapter: str, options: Mapping[str, Any]) -> Factory:
     Raises:
         ConfigurationError: There is no such adapter, or it does not know an option.
     """
+    if adapter in PROFILES and PROFILES[adapter].dialect == "gemini":
+        return gemini_factory(PROFILES[adapter], options)
     if adapter in PROFILES:
         unknown = sorted(set(options) - _HTTP_OPTIONS)
         if unknown:
@@ -89,7 +96,7 @@ def _make_compatible(profile: Profile, **options: Any) -> Provider:
     from littleghost.providers.openai_compatible import OpenAICompatible
 
     limits: HttpLimits = HttpLimits(**_only(options, _LIMIT_OPTIONS))
-    habits = {name: getattr(profile, name) for name in ("name", "headers")}
+    habits = {name: getattr(profile, name) for name in ("name", "headers", "dialect")}
     for name in _PROFILE_OPTIONS:
         habits[name] = options.get(name) or getattr(profile, name)
         if isinstance(options.get(name), bool):

@@ -1,34 +1,28 @@
-"""Finds the key of a service at the moment it is needed, since keys may live for an hour only."""
+"""Gets a service's key for one request."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TypeAlias
 
 from littleghost.errors import CredentialError, LittleGhostError
+from littleghost.providers.profiles import Profile
 
 ApiKey: TypeAlias = str | Callable[[], str | None] | None
 
 
-def resolve_key(
-    key: ApiKey,
-    name: str,
-    *,
-    variables: Sequence[str] = (),
-    is_needed: bool = True,
-    option: str = "api_key",
-) -> str:
-    """Give the key to send, "" when there is none and none is needed.
+def key_for(profile: Profile, key: ApiKey) -> str:
+    """Give the key to send.
 
     Args:
-        key: The key, or a function that gives one.
-        name: The service, for messages.
-        variables: Environment variables that may hold it, for messages.
-        is_needed: Whether the service refuses requests without one.
-        option: What the connection's option is called, for messages.
+        profile: The service, for messages and for whether it needs a key.
+        key: The key, or a function that is asked now.
+
+    Returns:
+        The key without blanks around it; "" when there is none and none is needed.
 
     Raises:
-        CredentialError: There is none, it cannot be fetched, or it cannot be a key.
+        CredentialError: It is missing, holds characters no key has, or its function failed.
     """
     if callable(key):
         try:
@@ -37,14 +31,13 @@ def resolve_key(
             raise
         except Exception as error:
             raise CredentialError(
-                f"the key of {name!r} could not be fetched: its function raised "
+                f"the key of {profile.name!r} could not be fetched: its function raised "
                 f"{type(error).__name__}"
             ) from error
     key = (key or "").strip()
-    if not key and is_needed:
-        raise CredentialError(
-            f"{name!r} needs a key: set {' or '.join(variables)}, or pass {option}"
-        )
+    if not key and profile.needs_key:
+        hint = " or ".join(profile.key_variables)
+        raise CredentialError(f"{profile.name!r} needs a key: set {hint}, or pass api_key")
     if not (key.isascii() and key.isprintable()):
-        raise CredentialError(f"the key of {name!r} holds characters no key has")
+        raise CredentialError(f"the key of {profile.name!r} holds characters no key has")
     return key

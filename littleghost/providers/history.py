@@ -73,6 +73,11 @@ def answered_turns(messages: Sequence[Message]) -> list[HistoryTurn]:
     return turns
 
 
+def call_ids(messages: Sequence[Message]) -> frozenset[str]:
+    """Give the ids of all tool calls in a conversation."""
+    return frozenset(use.id for message in messages for use in message.tool_uses)
+
+
 def _without_results(message: Message) -> Message:
     # What a tool message holds beside results was asked for by nobody and is left out.
     kept = () if message.role == "tool" else message.content

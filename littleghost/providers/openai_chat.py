@@ -6,7 +6,7 @@ Pure, and valid whatever the history holds: one bad stored item must not block a
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from littleghost.messages import Document, Image, Message, Reasoning, Text
@@ -167,8 +167,3 @@ def _tool_choice(value: object) -> object:
     if not isinstance(value, str) or value in ("auto", "none", "required"):
         return value
     return {"type": "function", "function": {"name": wire_name(value)}}
-
-
-def call_ids(messages: Sequence[Message]) -> frozenset[str]:
-    """Give the ids of all tool calls in a conversation."""
-    return frozenset(use.id for message in messages for use in message.tool_uses)

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 
 from littleghost.providers.answer_reader import read_answer
 from littleghost.providers.base import CallControl, ModelEvent, ModelRequest
-from littleghost.providers.credentials import ApiKey, resolve_key
+from littleghost.providers.credentials import ApiKey, key_for
+from littleghost.providers.history import call_ids
 from littleghost.providers.http import HttpLimits, HttpService
-from littleghost.providers.openai_chat import build_request, call_ids, reasoning_origin
+from littleghost.providers.openai_chat import build_request, reasoning_origin
 from littleghost.providers.openai_stream import ChatStream
 from littleghost.providers.profiles import Profile
 from littleghost.providers.tool_names import WireNames
@@ -67,12 +68,7 @@ class OpenAICompatible:
         control.check()
         names = WireNames(spec.name for spec in request.tools)
         body = encode_body(build_request(request, self.profile))
-        key = resolve_key(
-            self._api_key,
-            self.profile.name,
-            variables=self.profile.key_variables,
-            is_needed=self.profile.needs_key,
-        )
+        key = key_for(self.profile, self._api_key)
         headers = {"authorization": f"Bearer {key}", **self._headers} if key else self._headers
         chat = ChatStream(
             who=self._service.host,

@@ -6,12 +6,12 @@ is over; anything else is an error, never a shorter answer.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, cast
 
 from littleghost.errors import ProviderError, StreamError
 from littleghost.messages import Block, Message, Reasoning, Text
+from littleghost.providers.answer_reader import DONE, chunk_of
 from littleghost.providers.base import FinishReason, ModelEvent, ModelResponse
 from littleghost.providers.failures import failure_of_object
 from littleghost.providers.openai_delta import (
@@ -27,7 +27,6 @@ from littleghost.providers.tool_calls import CallAssembler
 from littleghost.providers.tool_names import WireNames
 from littleghost.usage import Usage
 
-_DONE = "[DONE]"
 _LENGTH = frozenset({"length", "max_tokens", "max_output_tokens", "model_length"})
 _FILTER = frozenset({"content_filter", "content-filter", "safety", "recitation", "blocklist"})
 
@@ -83,12 +82,12 @@ class ChatStream:
         data = data.strip()
         if not data or self.is_done:
             return []
-        if data == _DONE:
+        if data == DONE:
             self.is_done = True
             return []
         if event == "error" and not data.startswith("{"):
             raise failure_of_object(self._who, data)
-        return self._take(self._load(data), event)
+        return self._take(chunk_of(self._who, data), event)
 
     def feed_whole(self, body: bytes) -> list[ModelEvent]:
         """Take a whole answer that was sent as one JSON object instead of a stream.
@@ -97,20 +96,10 @@ class ChatStream:
             ProviderError: It reports an error.
             StreamError: It is not an answer.
         """
-        chunk = self._load(body.decode("utf-8", "replace"))
+        chunk = chunk_of(self._who, body.decode("utf-8", "replace"))
         events = self._take(chunk, "message")
         self.is_done = bool(chunk.get("choices"))
         return events
-
-    def is_whole(self, data: str) -> bool:
-        """Say whether data that the stream's end left open was all there."""
-        data = data.strip()
-        if not data or data == _DONE:
-            return True
-        try:
-            return isinstance(json.loads(data), dict)
-        except (ValueError, RecursionError):
-            return False
 
     def finish(self) -> list[ModelEvent]:
         """Close the answer at the clean end of the stream.
@@ -153,15 +142,6 @@ class ChatStream:
         if word in _FILTER:
             return "content_filter"
         return "tool_calls" if has_calls else "stop"
-
-    def _load(self, data: str) -> Mapping[str, Any]:
-        try:
-            value: object = json.loads(data)
-        except (ValueError, RecursionError) as error:
-            raise StreamError(f"{self._who} sent a chunk that cannot be read") from error
-        if not isinstance(value, dict):
-            raise StreamError(f"{self._who} sent a chunk that is not an object")
-        return cast("Mapping[str, Any]", value)
 
     def _take(self, chunk: Mapping[str, Any], event: str) -> list[ModelEvent]:
         choice = first_choice(chunk)

@@ -1,4 +1,4 @@
-"""What differs between services that speak the OpenAI chat dialect, as data."""
+"""What differs between services, as data."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ class Profile:
         has_developer_role: Whether it knows the developer role; else it is sent as system.
         keeps_reasoning: Whether its `reasoning_details` are sent back to it.
         headers: Further headers of every request.
+        dialect: What it speaks: OpenAI's "chat", or "gemini"; the fields about content, usage,
+            roles and reasoning are for "chat" only.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Profile:
     has_developer_role: bool = False
     keeps_reasoning: bool = False
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    dialect: Literal["chat", "gemini"] = "chat"
 
 
 PROFILES: dict[str, Profile] = {
@@ -55,6 +58,19 @@ PROFILES: dict[str, Profile] = {
             needs_key=True,
             keeps_reasoning=True,
             headers={"x-title": "LittleGhost"},
+        ),
+        Profile(
+            name="gemini",
+            base_url="https://generativelanguage.googleapis.com/v1beta",
+            key_variables=("LITTLEGHOST_GEMINI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"),
+            needs_key=True,
+            dialect="gemini",
+        ),
+        Profile(
+            name="vertex",
+            key_variables=("LITTLEGHOST_VERTEX_TOKEN", "GOOGLE_OAUTH_TOKEN"),
+            needs_key=True,
+            dialect="gemini",
         ),
         Profile(name="ollama", base_url="http://127.0.0.1:11434/v1", tool_call_content="string"),
         Profile(name="lm_studio", base_url="http://127.0.0.1:1234/v1", tool_call_content="string"),

@@ -137,7 +137,7 @@ class Models:
         target = self._roles.target(self._chosen(selection))
         connection = self._connection(target.connection, selection)
         profile = PROFILES.get(connection.adapter)
-        if profile is None or not profile.needs_key or connection.options.get("api_key"):
+        if profile is None or not profile.needs_key or _has_key(connection.options):
             return
         if not self._key_from_environment(connection.adapter):
             raise CredentialError(
@@ -215,7 +215,7 @@ class Models:
 
     def _build(self, connection: _Connection) -> Provider:
         options = dict(connection.options)
-        if connection.adapter in PROFILES and not options.get("api_key"):
+        if connection.adapter in PROFILES and not _has_key(options):
             options["api_key"] = lambda: self._key_from_environment(connection.adapter)
         try:
             return connection.factory(**options)
@@ -228,6 +228,10 @@ class Models:
     def _key_from_environment(self, adapter: str) -> str:
         values = (self._environ.get(name, "") for name in PROFILES[adapter].key_variables)
         return next((value for value in map(str.strip, values) if value), "")
+
+
+def _has_key(options: Mapping[str, Any]) -> bool:
+    return bool(options.get("api_key") or options.get("token"))
 
 
 def _make_connection(

@@ -1,0 +1,73 @@
+"""Reads the details that Google's services put into their errors.
+
+Source: https://cloud.google.com/apis/design/errors#error_details
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from littleghost.errors import AuthenticationError, ProviderError, RateLimitedError
+from littleghost.providers.retry_after import duration_s
+
+_BAD_KEY = frozenset({"API_KEY_INVALID", "API_KEY_EXPIRED", "ACCESS_TOKEN_EXPIRED"})
+
+
+@dataclass(frozen=True, slots=True)
+class GoogleDetails:
+    """What the details of one error say.
+
+    Attributes:
+        retry_after_s: Seconds to wait, from RetryInfo; None when there is none.
+        has_bad_key: Whether the key is refused, which comes as 400.
+        is_daily: Whether a quota of a whole day is used up: waiting for a minute cannot help.
+    """
+
+    retry_after_s: float | None = None
+    has_bad_key: bool = False
+    is_daily: bool = False
+
+    def failure(self, sentence: str, status: int | None) -> ProviderError | None:
+        """Name the failure, when the details decide it; None otherwise.
+
+        Every 429 of Google says "You exceeded your current quota", whether the minute's or the
+        account's; only RetryInfo tells that waiting helps.
+        """
+        if self.has_bad_key:
+            return AuthenticationError(sentence, status=status)
+        if status == 429 and self.is_daily:
+            return RateLimitedError(sentence, status=status, retryable=False)
+        if status == 429 and self.retry_after_s is not None:
+            return RateLimitedError(sentence, status=status, retry_after_s=self.retry_after_s)
+        return None
+
+
+def details_of(value: object) -> GoogleDetails:
+    """Read the details of an error, wherever it stands in a body; never raises."""
+    retry_after_s: float | None = None
+    has_bad_key = is_daily = False
+    for detail in _details(value):
+        delay = detail.get("retryDelay")
+        if isinstance(delay, str):
+            retry_after_s = duration_s(delay) or retry_after_s
+        has_bad_key = has_bad_key or detail.get("reason") in _BAD_KEY
+        for violation in _mappings(detail.get("violations")):
+            is_daily = is_daily or "PerDay" in str(violation.get("quotaId"))
+    return GoogleDetails(retry_after_s, has_bad_key, is_daily)
+
+
+def _details(value: object) -> Iterator[Mapping[str, Any]]:
+    if isinstance(value, Mapping):
+        data = cast("Mapping[str, Any]", value)
+        error: object = data.get("error") or data
+        if isinstance(error, Mapping):
+            yield from _mappings(cast("Mapping[str, Any]", error).get("details"))
+
+
+def _mappings(value: object) -> Iterator[Mapping[str, Any]]:
+    if isinstance(value, list):
+        for item in cast("list[object]", value):
+            if isinstance(item, Mapping) and all(isinstance(k, str) for k in cast("Any", item)):
+                yield cast("Mapping[str, Any]", item)

@@ -69,7 +69,8 @@ def _contents(turns: Sequence[HistoryTurn], origin: str, is_strict: bool) -> lis
                 add("user", [{"text": NOTHING_SAID}])
             contents.append({"role": role, "parts": parts})
 
-    for turn in turns:
+    last_asked = max((i for i, t in enumerate(turns) if t.message.role == "user"), default=-1)
+    for position, turn in enumerate(turns):
         if turn.message.role == "user":
             add("user", _user_parts(turn.message))
         elif turn.message.role == "assistant":
@@ -77,7 +78,9 @@ def _contents(turns: Sequence[HistoryTurn], origin: str, is_strict: bool) -> lis
             if turn.calls and contents and contents[-1]["role"] == "model":
                 # Calls come right after what a user or a tool said, in a turn of their own.
                 add("user", [{"text": NOTHING_SAID}])
-            add("model", list(_model_parts(turn, signs, is_strict)))
+            # What was before the last question is not checked.
+            checks = is_strict and position > last_asked
+            add("model", list(_model_parts(turn, signs, checks)))
             ids = [sign.id if sign else None for block, sign in signs if isinstance(block, ToolUse)]
             add("user", [_answer(c, i) for c, i in zip(turn.calls, ids, strict=True)])
     if not contents or contents[-1]["role"] == "model":
@@ -102,7 +105,7 @@ def _signs(message: Message, origin: str) -> list[tuple[Any, Signed | None]]:
 
 
 def _model_parts(
-    turn: HistoryTurn, signs: list[tuple[Any, Signed | None]], is_strict: bool
+    turn: HistoryTurn, signs: list[tuple[Any, Signed | None]], checks: bool
 ) -> Iterator[Part]:
     is_first_call = True
     for block, sign in signs:
@@ -115,7 +118,7 @@ def _model_parts(
                 part["thought"] = True
         elif isinstance(block, ToolUse):
             part = _call(block, sign)
-            if is_first_call and is_strict and not (sign and sign.signature):
+            if is_first_call and checks and not (sign and sign.signature):
                 # Another model's call, or one of a run before: Gemini 3 wants to be told so.
                 part["thoughtSignature"] = SKIP_CHECK
             is_first_call = False

@@ -106,12 +106,13 @@ class _Conversion:
         parts = list_of(schema.get("allOf"))
         if parts:
             base: Schema = {key: item for key, item in schema.items() if key != "allOf"}
+            both: Schema = {}
             used = refs
             for part in parts:
                 plain, of_part = self._plain(part, refs, path)
-                base = merged(plain, base)
+                both = merged(both, plain)
                 used = (*used, *of_part[len(refs) :])
-            return self._plain(base, used, path)
+            return self._plain(merged(both, base), used, path)
         return schema, refs
 
     def _forms(

@@ -56,8 +56,8 @@ def describe(node: dict[str, Any], schema: Schema, hints: list[str]) -> dict[str
 def type_of(schema: Schema, values: list[Any]) -> str:
     """Find a schema's type; `values` are those it allows, if it lists them."""
     named = schema.get("type")
-    if named in _TYPES:
-        return str(named)
+    if isinstance(named, str) and named in _TYPES:
+        return named
     found = next((kind for kind in map(kind_of, values) if kind != "null"), None)
     if found is not None:
         return found

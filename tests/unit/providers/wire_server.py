@@ -23,6 +23,7 @@ class Exchange:
         self.body = body
         self.json: dict[str, Any] = json.loads(body) if body else {}
         self.headers = handler.headers
+        self.path = handler.path
         self.client = handler.client_address
         self._handler = handler
         self.is_chunked = False

@@ -28,7 +28,9 @@ from littleghost.providers.wire_text import clean_text
 _LENGTH = "MAX_TOKENS"
 # Reasons that say that the model's output itself was no answer; asking again mostly helps.
 _MALFORMED = frozenset({"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"})
-_BROKEN = frozenset({"MALFORMED_RESPONSE", "OTHER", "FINISH_REASON_UNSPECIFIED", "NO_IMAGE", "IMAGE_OTHER"})
+_BROKEN = frozenset(
+    {"MALFORMED_RESPONSE", "OTHER", "FINISH_REASON_UNSPECIFIED", "NO_IMAGE", "IMAGE_OTHER"}
+)
 _FILTER = frozenset(
     {
         "SAFETY",

@@ -1,5 +1,6 @@
 """The building of Gemini requests: valid whatever the history holds."""
 
+import itertools
 import json
 import re
 
@@ -49,7 +50,7 @@ def assert_valid(body):
     encode_body(body).decode("utf-8")
     roles = [content["role"] for content in contents]
     assert roles[0] == roles[-1] == "user"
-    assert all(a != b for a, b in zip(roles, roles[1:], strict=False))
+    assert all(a != b for a, b in itertools.pairwise(roles))
     for position, content in enumerate(contents):
         assert content["parts"]
         for part in content["parts"]:

@@ -5,6 +5,7 @@ Source: https://cloud.google.com/apis/design/errors#error_details
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
@@ -12,6 +13,8 @@ from typing import Any, cast
 from littleghost.errors import AuthenticationError, ProviderError, RateLimitedError
 from littleghost.providers.retry_after import duration_s
 
+# What is left to find when the body is too long to be read as a whole, or is a gateway's.
+_DELAY = re.compile(r'(?:"retryDelay":\s*"|Please retry in )((?:\d+m(?!s))?\d+(?:\.\d+)?m?s)')
 _BAD_KEY = frozenset({"API_KEY_INVALID", "API_KEY_EXPIRED", "ACCESS_TOKEN_EXPIRED"})
 
 
@@ -46,8 +49,10 @@ class GoogleDetails:
 
 def details_of(value: object) -> GoogleDetails:
     """Read the details of an error, wherever it stands in a body; never raises."""
-    retry_after_s: float | None = None
-    has_bad_key = is_daily = False
+    text = _text(value)
+    found = _DELAY.search(text)
+    retry_after_s = duration_s(found[1]) if found else None
+    has_bad_key, is_daily = False, "PerDay" in text
     for detail in _details(value):
         delay = detail.get("retryDelay")
         if isinstance(delay, str):
@@ -64,6 +69,17 @@ def _details(value: object) -> Iterator[Mapping[str, Any]]:
         error: object = data.get("error") or data
         if isinstance(error, Mapping):
             yield from _mappings(cast("Mapping[str, Any]", error).get("details"))
+
+
+def _text(value: object) -> str:
+    """Give the words of an error: its message, or a body that is no JSON."""
+    if isinstance(value, Mapping):
+        data = cast("Mapping[str, Any]", value)
+        error: object = data.get("error") or data
+        value = (
+            cast("Mapping[str, Any]", error).get("message") if isinstance(error, Mapping) else ""
+        )
+    return value if isinstance(value, str) else ""
 
 
 def _mappings(value: object) -> Iterator[Mapping[str, Any]]:

@@ -44,6 +44,7 @@ _KEPT = (
 _FORMATS = frozenset(
     {"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
 )
+_ANNOTATIONS = frozenset({"description"})
 _REFUSED = ("not", "if", "dependentRequired", "dependentSchemas", "patternProperties")
 
 
@@ -111,8 +112,16 @@ class _Strict:
             node["format"] = schema["format"]
         forms = list_of(schema.get("anyOf")) or list_of(schema.get("oneOf"))
         if forms:
+            beside = sorted((node.keys() | schema.keys() & {"properties", "items"}) - _ANNOTATIONS)
+            if beside:
+                refuse(self._owner, path, f"has {beside[0]!r} beside alternatives")
             node["anyOf"] = [self.node(f, (*path, "anyOf", i)) for i, f in enumerate(forms)]
             return node
+        self._type(node, schema, path)
+        return node
+
+    def _type(self, node: dict[str, Any], schema: Schema, path: Path) -> None:
+        """Add what belongs to the schema's type, if that is an object or a list."""
         types = schema.get("type")
         kinds = [types] if isinstance(types, str) else list_of(types)
         if "object" in kinds or "properties" in schema:
@@ -125,7 +134,6 @@ class _Strict:
             node["items"] = self.node(schema["items"], (*path, "items"))
         if not ({"type", "enum", "const"} & node.keys()):
             refuse(self._owner, path, "allows any value, which strict mode cannot say")
-        return node
 
     def _close(self, node: dict[str, Any], schema: Schema, path: Path) -> None:
         properties = dict(schemas_in(schema.get("properties")))

@@ -253,6 +253,24 @@ def test_an_error_gets_its_class(serve, connect, body, kind, is_retryable, wait_
     assert body["error"]["message"] in str(outcome.error)
 
 
+@pytest.mark.parametrize(
+    ("quota", "is_retryable"), [("PerMinutePerProject", True), ("PerDayPerProject", False)]
+)
+def test_a_quota_error_that_is_cut_off_is_read_as_far_as_it_goes(
+    serve, connect, quota, is_retryable
+):
+    violations = [{"quotaId": f"Requests{quota}", "n": "x" * 400} for _ in range(20)]
+    details = google("QuotaFailure", violations=violations)
+    body = error(429, "RESOURCE_EXHAUSTED", f"{QUOTA} Please retry in 1m2.5s.", details)
+    data = json.dumps(body).encode()
+    assert len(data) > 4096
+    outcome = ask(connect(serve(lambda exchange: exchange.whole(429, data))))
+
+    assert type(outcome.error) is RateLimitedError
+    assert outcome.error.is_retryable == is_retryable
+    assert outcome.error.retry_after_s == (62.5 if is_retryable else None)
+
+
 def test_the_key_is_in_no_message(serve, connect):
     data = json.dumps(error(400, "X", "key k-1 and AIzaSyA0123456789abcdefghijk")).encode()
     outcome = ask(connect(serve(lambda e: e.whole(400, data)), api_key="k-1"))

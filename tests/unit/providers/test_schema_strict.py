@@ -3,6 +3,8 @@
 import copy
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from wire_server import load_case
 
 from littleghost.errors import DefinitionError
@@ -169,3 +171,47 @@ def test_what_strict_mode_cannot_say_is_refused_by_path(schema):
 def test_alternatives_at_the_root_are_refused():
     with pytest.raises(DefinitionError, match="one object, not alternatives"):
         strict_schema({"type": "object", "anyOf": [{"properties": {}}]}, "tool 'x'")
+
+
+NAMES = st.sampled_from(["a", "b", "$ref"])
+LEAVES = st.sampled_from(
+    [
+        {"type": "string", "minLength": 1},
+        {"type": ["null", "integer"]},
+        {"enum": [1, None, "a"]},
+        {"const": "c"},
+        {"$ref": "#/$defs/D"},
+        {"$ref": "#/$defs/R", "description": "again"},
+        {},
+    ]
+)
+SCHEMAS = st.recursive(
+    LEAVES,
+    lambda inner: st.one_of(
+        st.builds(
+            lambda p, r: {"type": "object", "properties": p, "required": r},
+            st.dictionaries(NAMES, inner, max_size=3),
+            st.lists(NAMES, max_size=2),
+        ),
+        st.builds(lambda i: {"type": "array", "items": i}, inner),
+        st.builds(lambda p: {"oneOf": p, "title": "t"}, st.lists(inner, max_size=3)),
+        st.builds(lambda p: {"allOf": p}, st.lists(inner, max_size=3)),
+    ),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.dictionaries(NAMES, SCHEMAS, max_size=3))
+def test_strict_is_claimed_only_for_what_is_strict(properties):
+    defs = {
+        "D": {"type": "boolean"},
+        "R": {"type": "object", "properties": {"r": {"$ref": "#/$defs/R"}}},
+    }
+    found = strict_or_none({"type": "object", "properties": properties, "$defs": defs})
+
+    if found is not None:
+        assert_strict(found)
+        assert set(found["properties"]) == set(properties)
+    nulls = dict.fromkeys(properties)
+    assert set(without_strict_nulls(nulls, {"properties": properties, "$defs": defs})) <= set(nulls)

@@ -65,10 +65,11 @@ def _service_factory(profile: Profile, options: Mapping[str, Any]) -> Factory:
             f"adapter {profile.name!r} has no option {unknown[0]!r}; it has: "
             f"{', '.join(sorted(dialect.options))}"
         )
-    base_url = options.get("base_url") or profile.base_url
+    given = dialect.settled(options)
+    base_url = given.get("base_url") or profile.base_url
     if not base_url:
         raise ConfigurationError(f"adapter {profile.name!r} needs the option 'base_url'")
-    checked_url(base_url, bool(options.get("allow_insecure_http")))
+    checked_url(base_url, bool(given.get("allow_insecure_http")))
     return partial(_make, profile)
 
 

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from littleghost.providers.base import Provider
 from littleghost.providers.profiles import Profile
+from littleghost.providers.vertex import VERTEX_OPTIONS, vertex_options
 
 ProviderClass: TypeAlias = Callable[..., Provider]
 
@@ -50,6 +51,12 @@ def _messages() -> ProviderClass:
     return Anthropic
 
 
+def _gemini() -> ProviderClass:
+    from littleghost.providers.gemini import Gemini
+
+    return Gemini
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
     """What the connections of one dialect take.
@@ -57,17 +64,28 @@ class Dialect:
     Attributes:
         load: Gives the class of their providers.
         habits: The fields of the profile that a connection may change.
-        own: Options of its provider that other dialects do not have.
+        own: Options that other dialects do not have.
+        translate: Checks these and says them in the words of the provider, where those differ.
     """
 
     load: Callable[[], ProviderClass]
     habits: frozenset[str] = _KEY_HABITS
     own: frozenset[str] = frozenset()
+    translate: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
 
     @property
     def options(self) -> frozenset[str]:
         """The names of all options of a connection."""
         return self.habits | self.own | _PROVIDER_OPTIONS | _LIMIT_OPTIONS
+
+    def settled(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Give the options that say something, in the words of the provider.
+
+        Raises:
+            ConfigurationError: One that only this dialect has is missing or cannot be used.
+        """
+        given = {name: value for name, value in options.items() if value is not None}
+        return given if self.translate is None else self.translate(given)
 
     def make(self, profile: Profile, options: Mapping[str, Any]) -> Provider:
         """Make a connection's provider.
@@ -77,17 +95,19 @@ class Dialect:
             options: By the names in `options`; None leaves what is usual.
 
         Raises:
-            ConfigurationError: The base URL is missing or cannot be used.
+            ConfigurationError: An option is missing or cannot be used.
         """
         from littleghost.providers.http import HttpLimits
 
-        given = {name: value for name, value in options.items() if value is not None}
+        given = self.settled(options)
         # A habit that is set to nothing, such as an empty name, is not set.
-        habits = {n: v for n, v in _only(given, self.habits).items() if v or isinstance(v, bool)}
+        habits = {n: given[n] for n in self.habits & given.keys() if given[n] or given[n] is False}
+        limits = {name: given[name] for name in _LIMIT_OPTIONS & given.keys()}
+        others = given.keys() - self.habits - _LIMIT_OPTIONS
         return self.load()(
             replace(profile, **habits),
-            limits=HttpLimits(**_only(given, _LIMIT_OPTIONS)),
-            **_only(given, _PROVIDER_OPTIONS | self.own),
+            limits=HttpLimits(**limits),
+            **{name: given[name] for name in others},
         )
 
 
@@ -95,8 +115,11 @@ DIALECTS: dict[str, Dialect] = {
     "chat": Dialect(load=_chat, habits=_CHAT_HABITS),
     "responses": Dialect(load=_responses, own=frozenset({"encrypted_reasoning"})),
     "messages": Dialect(load=_messages),
+    "gemini": Dialect(load=_gemini),
+    "vertex": Dialect(load=_gemini, own=VERTEX_OPTIONS, translate=vertex_options),
 }
 
 
-def _only(given: Mapping[str, Any], names: frozenset[str]) -> dict[str, Any]:
-    return {name: value for name, value in given.items() if name in names}
+def has_key(options: Mapping[str, Any]) -> bool:
+    """Say whether a connection's options hold a key, or what gives one."""
+    return bool(options.get("api_key") or options.get("token"))

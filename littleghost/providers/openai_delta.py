@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from littleghost.providers.base import ModelEvent
-from littleghost.providers.wire_text import clean_json, clean_text
+from littleghost.providers.wire_text import clean_json, clean_text, mappings_of
 
 
 class Collected:
@@ -70,14 +70,6 @@ def reasoning_of(delta: Mapping[str, Any]) -> str:
 def text_of(value: object) -> str:
     """Give a value that is text, and "" for any other."""
     return value if isinstance(value, str) else ""
-
-
-def mappings_of(value: object) -> list[Mapping[str, Any]]:
-    """Give the objects in a list, and none for any other value."""
-    if not isinstance(value, list):
-        return []
-    found = (item for item in cast("list[object]", value) if isinstance(item, Mapping))
-    return [cast("Mapping[str, Any]", item) for item in found]
 
 
 def merge_detail(details: list[Any], item: object) -> None:

@@ -14,11 +14,11 @@ from littleghost.errors import StreamError
 from littleghost.messages import Block, Reasoning, Text, ToolUse
 from littleghost.providers.arguments import make_tool_use
 from littleghost.providers.base import ModelEvent
-from littleghost.providers.openai_delta import Collected, mappings_of, text_of
+from littleghost.providers.openai_delta import Collected, text_of
 from littleghost.providers.responses_input import kept_reasoning
 from littleghost.providers.tool_calls import fresh_id
 from littleghost.providers.tool_names import WireNames
-from littleghost.providers.wire_text import clean_text
+from littleghost.providers.wire_text import clean_text, mappings_of
 
 
 class TextItem(Collected):

@@ -11,10 +11,11 @@ from typing import Any, TypeVar, cast
 
 from littleghost.messages import Message, Text
 from littleghost.providers.base import ModelEvent
-from littleghost.providers.openai_delta import mappings_of, text_of
+from littleghost.providers.openai_delta import text_of
 from littleghost.providers.responses_input import METADATA
 from littleghost.providers.responses_items import CallItem, Item, ReasoningItem, TextItem
 from littleghost.providers.tool_names import WireNames
+from littleghost.providers.wire_text import mappings_of
 
 _KINDS: dict[str, type[Item]] = {
     "message": TextItem,

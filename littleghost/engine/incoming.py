@@ -32,12 +32,22 @@ def fit_message(message: Message) -> Message:
 
     Returns:
         The message itself where nothing had to change. A call whose input has no JSON form keeps
-        its place, with an error instead of the input.
+        its place, with an error instead of the input; metadata without one is left out.
     """
     blocks = tuple(_fit_block(block) for block in message.content)
-    if all(fit is block for fit, block in zip(blocks, message.content, strict=True)):
+    metadata = _fit_metadata(message.metadata)
+    same = all(fit is block for fit, block in zip(blocks, message.content, strict=True))
+    if same and metadata == message.metadata:
         return message
-    return Message(message.role, blocks)
+    return Message(message.role, blocks, metadata)
+
+
+def _fit_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+    try:
+        fit = check_json(dict(metadata)) if metadata else metadata
+    except ValueError:
+        return {}
+    return fit if isinstance(fit, Mapping) else {}
 
 
 def _fit_block(block: Block) -> Block:

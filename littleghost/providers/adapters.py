@@ -3,35 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from littleghost.errors import ConfigurationError
 from littleghost.providers.base import Provider
 from littleghost.providers.base_url import checked_url
+from littleghost.providers.dialects import DIALECTS
 from littleghost.providers.profiles import PROFILES, Profile
 from littleghost.providers.scripted import ScriptedProvider
 
-if TYPE_CHECKING:
-    from littleghost.providers.http import HttpLimits
-
 Factory: TypeAlias = Callable[..., Provider]
-
-_FIXED = frozenset({"name", "headers", "dialect"})
-_PROFILE_OPTIONS = frozenset(field.name for field in fields(Profile)) - _FIXED
-# The fields of a profile that mean something in every dialect.
-_SERVICE_OPTIONS = frozenset({"base_url", "key_variables", "needs_key"})
-_PROVIDER_OPTIONS = frozenset({"base_url", "api_key", "headers", "allow_insecure_http"})
-_LIMIT_OPTIONS = frozenset(
-    {
-        "open_timeout_s",
-        "read_timeout_s",
-        "max_response_bytes",
-        "max_error_bytes",
-        "per_transport",
-    }
-)
 
 _registered: dict[str, Factory] = {}
 
@@ -64,18 +46,7 @@ def factory_of(adapter: str, options: Mapping[str, Any]) -> Factory:
         ConfigurationError: There is no such adapter, or it does not know an option.
     """
     if adapter in PROFILES:
-        known = _options_of(PROFILES[adapter])
-        unknown = sorted(set(options) - known)
-        if unknown:
-            raise ConfigurationError(
-                f"adapter {adapter!r} has no option {unknown[0]!r}; it has: "
-                f"{', '.join(sorted(known))}"
-            )
-        base_url = options.get("base_url") or PROFILES[adapter].base_url
-        if not base_url:
-            raise ConfigurationError(f"adapter {adapter!r} needs the option 'base_url'")
-        checked_url(base_url, bool(options.get("allow_insecure_http")))
-        return partial(_make_service, PROFILES[adapter])
+        return _service_factory(PROFILES[adapter], options)
     if adapter == "scripted":
         return ScriptedProvider
     if adapter in _registered:
@@ -86,26 +57,21 @@ def factory_of(adapter: str, options: Mapping[str, Any]) -> Factory:
     )
 
 
-def _options_of(profile: Profile) -> frozenset[str]:
-    of_profile = _PROFILE_OPTIONS if profile.dialect == "chat" else _SERVICE_OPTIONS
-    return of_profile | _PROVIDER_OPTIONS | _LIMIT_OPTIONS
+def _service_factory(profile: Profile, options: Mapping[str, Any]) -> Factory:
+    dialect = DIALECTS[profile.dialect]
+    unknown = sorted(set(options) - dialect.options)
+    if unknown:
+        raise ConfigurationError(
+            f"adapter {profile.name!r} has no option {unknown[0]!r}; it has: "
+            f"{', '.join(sorted(dialect.options))}"
+        )
+    given = dialect.settled(options)
+    base_url = given.get("base_url") or profile.base_url
+    if not base_url:
+        raise ConfigurationError(f"adapter {profile.name!r} needs the option 'base_url'")
+    checked_url(base_url, bool(given.get("allow_insecure_http")))
+    return partial(_make, profile)
 
 
-def _make_service(profile: Profile, **options: Any) -> Provider:
-    # httpx takes a tenth of a second to import; only a process that asks a service pays it.
-    from littleghost.providers.anthropic import Anthropic
-    from littleghost.providers.http import HttpLimits
-    from littleghost.providers.openai_compatible import OpenAICompatible
-
-    limits: HttpLimits = HttpLimits(**_only(options, _LIMIT_OPTIONS))
-    habits = {name: getattr(profile, name) for name in _FIXED}
-    for name in _PROFILE_OPTIONS:
-        habits[name] = options.get(name) or getattr(profile, name)
-        if isinstance(options.get(name), bool):
-            habits[name] = options[name]
-    make = Anthropic if profile.dialect == "messages" else OpenAICompatible
-    return make(Profile(**habits), limits=limits, **_only(options, _PROVIDER_OPTIONS))
-
-
-def _only(options: Mapping[str, Any], names: frozenset[str]) -> dict[str, Any]:
-    return {name: options[name] for name in names if options.get(name) is not None}
+def _make(profile: Profile, **options: Any) -> Provider:
+    return DIALECTS[profile.dialect].make(profile, options)

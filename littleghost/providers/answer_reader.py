@@ -1,4 +1,4 @@
-"""Reads an answer's body to its end, whether it is a stream of events or one JSON object."""
+"""Reads an answer's body to its end, whether it is a stream of events or one JSON value."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class AnswerStream(Protocol):
         ...
 
     def feed_whole(self, body: bytes) -> list[ModelEvent]:
-        """Take a whole answer that came as one JSON object."""
+        """Take a whole answer that came as one JSON value."""
         ...
 
 
@@ -44,8 +44,8 @@ def read_answer(answer: HttpAnswer, stream: AnswerStream) -> Iterator[ModelEvent
     for chunk in answer.chunks():
         if is_first and chunk.strip():
             is_first = False
-            # No event stream begins with a brace, and content types are not to be trusted.
-            whole = bytearray() if chunk.lstrip()[:1] == b"{" else None
+            # No event stream begins so, and content types are not to be trusted.
+            whole = bytearray() if chunk.lstrip()[:1] in (b"{", b"[") else None
         if whole is not None:
             whole += chunk
             continue

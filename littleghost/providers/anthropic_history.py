@@ -6,13 +6,13 @@ is blank, every call is answered at once.
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from littleghost.messages import Document, Image, Message, Reasoning, Text, ToolUse
 from littleghost.providers.arguments import replay_arguments
+from littleghost.providers.attachments import base64_text, text_in
 from littleghost.providers.history import AnsweredCall, HistoryTurn, answered_turns
 from littleghost.providers.tool_names import wire_name
 from littleghost.providers.wire_text import clean_text
@@ -154,11 +154,10 @@ def _image(image: Image) -> dict[str, Any]:
 
 
 def _document(document: Document) -> dict[str, Any]:
-    media_type = document.media_type.lower()
+    media_type, text = document.media_type.lower(), text_in(document)
     if media_type == "application/pdf" and document.data:
         source = _base64(media_type, document.data)
-    elif media_type.startswith("text/") or media_type == "application/json":
-        text = clean_text(document.data.decode("utf-8", "replace"))
+    elif text is not None:
         if not text.strip():
             return _text(f"[Document {clean_text(document.name)!r} is empty.]")
         source = {"type": "text", "media_type": "text/plain", "data": text}
@@ -178,8 +177,7 @@ def _unreadable(what: str, name: str, media_type: str) -> dict[str, Any]:
 
 
 def _base64(media_type: str, data: bytes) -> dict[str, Any]:
-    encoded = base64.b64encode(data).decode("ascii")
-    return {"type": "base64", "media_type": media_type, "data": encoded}
+    return {"type": "base64", "media_type": media_type, "data": base64_text(data)}
 
 
 def _texts(message: Message) -> list[dict[str, Any]]:

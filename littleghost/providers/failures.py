@@ -20,6 +20,7 @@ from littleghost.errors import (
     ProviderTimeoutError,
     RateLimitedError,
 )
+from littleghost.providers.google_details import details_of
 from littleghost.providers.retry_after import advised_s, retry_after_s
 from littleghost.providers.wire_text import clean_text
 
@@ -48,7 +49,10 @@ _SPENT = re.compile(
     r"|billing_hard_limit",
     re.IGNORECASE,
 )
-_SECRETS = re.compile(r"\b(?:sk|pk|gsk|xai|key)-[\w-]{8,}|(?<=Bearer )\S+", re.IGNORECASE)
+_SECRETS = re.compile(
+    r"\b(?:sk|pk|gsk|xai|key)-[\w-]{8,}|(?<=Bearer )\S+|\bAIza[\w-]{20,}|\bya29\.[\w.-]{8,}",
+    re.IGNORECASE,
+)
 _STATUS_OF_WORD = {
     "overloaded_error": 529,
     "overloaded": 529,
@@ -73,6 +77,10 @@ _STATUS_OF_WORD = {
     "invalid_api_key": 401,
     "permission_error": 403,
     "not_found_error": 404,
+    "unavailable": 503,
+    "deadline_exceeded": 504,
+    "unauthenticated": 401,
+    "permission_denied": 403,
     "model_not_found": 404,
 }
 
@@ -101,13 +109,18 @@ def failure_of_answer(
         value: object = json.loads(text)
     except (ValueError, RecursionError):
         value = text
+    if isinstance(value, list) and len(cast("list[object]", value)) == 1:
+        # Google wraps the error of a stream in a list.
+        value = cast("list[object]", value)[0]
+    details = details_of(value)
     message, words = _read(value)
     message = _safe(message, secrets)
-    hint = retry_after_s(headers, now) or advised_s(message)
+    hint = retry_after_s(headers, now) or details.retry_after_s or advised_s(message)
     told = f": {message}" if message else ""
     if 300 <= status < 400:
         told = f" and points to {headers.get('location', 'another place')!r}: correct the base URL"
-    return _failure(f"{who} answered {status}{told}", message, words, status, hint)
+    sentence = f"{who} answered {status}{told}"
+    return details.failure(sentence, status) or _failure(sentence, message, words, status, hint)
 
 
 def failure_of_object(who: str, value: object) -> ProviderError:
@@ -123,13 +136,10 @@ def failure_of_object(who: str, value: object) -> ProviderError:
     message, words = _read(value)
     message = _safe(message, ())
     status = next(filter(None, map(_status_of, words)), None)
-    return _failure(
-        f"{who} reported an error: {message or 'it did not say what'}",
-        message,
-        words,
-        status,
-        advised_s(message),
-    )
+    details = details_of(value)
+    hint = details.retry_after_s or advised_s(message)
+    sentence = f"{who} reported an error: {message or 'it did not say what'}"
+    return details.failure(sentence, status) or _failure(sentence, message, words, status, hint)
 
 
 def _failure(

@@ -5,12 +5,12 @@ Pure, and valid whatever the history holds: one bad stored item must not block a
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from littleghost.messages import Document, Image, Message, Reasoning, Text
 from littleghost.providers.arguments import replay_arguments
+from littleghost.providers.attachments import data_url, document_text
 from littleghost.providers.base import ModelRequest, ToolSpec
 from littleghost.providers.history import AnsweredCall, HistoryTurn, answered_turns
 from littleghost.providers.profiles import Profile
@@ -130,7 +130,7 @@ def _parts(message: Message) -> list[dict[str, Any]]:
             if block.text:
                 parts.append({"type": "text", "text": clean_text(block.text)})
         elif isinstance(block, Image):
-            url = _data_url(block.media_type, block.data)
+            url = data_url(block.media_type, block.data)
             parts.append({"type": "image_url", "image_url": {"url": url}})
         elif isinstance(block, Document):
             parts.append(_document(block))
@@ -138,17 +138,11 @@ def _parts(message: Message) -> list[dict[str, Any]]:
 
 
 def _document(document: Document) -> dict[str, Any]:
-    name = clean_text(document.name)
-    if document.media_type.startswith("text/") or document.media_type == "application/json":
-        # Services take files of a few kinds only, and all of them take text.
-        text = clean_text(document.data.decode("utf-8", "replace"))
-        return {"type": "text", "text": f"Document {name}:\n\n{text}"}
-    file_data = _data_url(document.media_type, document.data)
-    return {"type": "file", "file": {"filename": name, "file_data": file_data}}
-
-
-def _data_url(media_type: str, data: bytes) -> str:
-    return f"data:{clean_text(media_type)};base64,{base64.b64encode(data).decode('ascii')}"
+    text = document_text(document)
+    if text is not None:
+        return {"type": "text", "text": text}
+    file_data = data_url(document.media_type, document.data)
+    return {"type": "file", "file": {"filename": clean_text(document.name), "file_data": file_data}}
 
 
 def _tool(spec: ToolSpec) -> dict[str, Any]:

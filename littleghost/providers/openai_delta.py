@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from littleghost.providers.base import ModelEvent
-from littleghost.providers.wire_text import clean_json, clean_text
+from littleghost.providers.wire_text import clean_json, clean_text, mappings_of
 
 
 class Collected:
@@ -58,13 +58,7 @@ def content_of(content: object) -> str:
     """Read content: text, a list of parts, or nothing."""
     if isinstance(content, str):
         return content
-    if not isinstance(content, list):
-        return ""
-    parts = (
-        cast("Mapping[str, Any]", p)
-        for p in cast("list[object]", content)
-        if isinstance(p, Mapping)
-    )
+    parts = mappings_of(content)
     return "".join(text_of(part.get("text")) for part in parts if part.get("type") == "text")
 
 

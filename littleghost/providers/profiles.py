@@ -23,8 +23,9 @@ class Profile:
         has_developer_role: Whether it knows the developer role; else it is sent as system.
         keeps_reasoning: Whether its `reasoning_details` are sent back to it.
         headers: Further headers of every request.
-        dialect: What it speaks: OpenAI's "chat", or "messages", which is Anthropic's; the fields
-            about content, usage, roles and reasoning are for "chat" only.
+        dialect: What it speaks: OpenAI's "chat" or "responses", Anthropic's "messages", "gemini",
+            or "vertex", which is Gemini's at Vertex AI; the fields about content, usage, roles
+            and reasoning are for "chat" only.
     """
 
     name: str
@@ -37,7 +38,7 @@ class Profile:
     has_developer_role: bool = False
     keeps_reasoning: bool = False
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    dialect: Literal["chat", "messages"] = "chat"
+    dialect: Literal["chat", "responses", "messages", "gemini", "vertex"] = "chat"
 
 
 PROFILES: dict[str, Profile] = {
@@ -50,6 +51,13 @@ PROFILES: dict[str, Profile] = {
             needs_key=True,
             max_tokens_field="max_completion_tokens",
             has_developer_role=True,
+        ),
+        Profile(
+            name="openai_responses",
+            base_url="https://api.openai.com/v1",
+            key_variables=("LITTLEGHOST_OPENAI_API_KEY", "OPENAI_API_KEY"),
+            needs_key=True,
+            dialect="responses",
         ),
         Profile(
             name="openrouter",
@@ -65,6 +73,19 @@ PROFILES: dict[str, Profile] = {
             key_variables=("LITTLEGHOST_ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY"),
             needs_key=True,
             dialect="messages",
+        ),
+        Profile(
+            name="gemini",
+            base_url="https://generativelanguage.googleapis.com/v1beta",
+            key_variables=("LITTLEGHOST_GEMINI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"),
+            needs_key=True,
+            dialect="gemini",
+        ),
+        Profile(
+            name="vertex",
+            key_variables=("LITTLEGHOST_VERTEX_TOKEN", "GOOGLE_OAUTH_TOKEN"),
+            needs_key=True,
+            dialect="vertex",
         ),
         Profile(name="ollama", base_url="http://127.0.0.1:11434/v1", tool_call_content="string"),
         Profile(name="lm_studio", base_url="http://127.0.0.1:1234/v1", tool_call_content="string"),

@@ -14,6 +14,7 @@ from typing import Any
 from littleghost.errors import ConfigurationError, CredentialError, UnknownModelError
 from littleghost.providers.adapters import Factory, factory_of
 from littleghost.providers.base import Provider
+from littleghost.providers.dialects import has_key
 from littleghost.providers.environment import apply_environment
 from littleghost.providers.per_process import PerProcess
 from littleghost.providers.profiles import PROFILES
@@ -60,8 +61,9 @@ class _Built:
 class Models:
     """Connections, roles and the default model.
 
-    Every adapter that knows its address (`openai`, `openrouter`, `ollama`, `lm_studio`, `vllm`) is
-    a connection of its own name, unless another one takes that name. Thread-safe and fork-safe.
+    Every adapter that knows its address (`openai`, `openai_responses`, `openrouter`, `anthropic`,
+    `gemini`, `ollama`, `lm_studio`, `vllm`) is a connection of its own name, unless another one
+    takes that name. Thread-safe and fork-safe.
 
     Attributes:
         default: The selection used when an agent names none; None when there is none.
@@ -138,7 +140,7 @@ class Models:
         target = self._roles.target(self._chosen(selection))
         connection = self._connection(target.connection, selection)
         profile = PROFILES.get(connection.adapter)
-        if profile is None or connection.options.get("api_key"):
+        if profile is None or has_key(connection.options):
             return
         if not connection.options.get("needs_key", profile.needs_key):
             return
@@ -218,7 +220,7 @@ class Models:
 
     def _build(self, connection: _Connection) -> Provider:
         options = dict(connection.options)
-        if connection.adapter in PROFILES and not options.get("api_key"):
+        if connection.adapter in PROFILES and not has_key(options):
             options["api_key"] = lambda: self._key_from_environment(connection.adapter)
         try:
             return connection.factory(**options)

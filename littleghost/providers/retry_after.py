@@ -47,6 +47,15 @@ def advised_s(text: str) -> float | None:
     return None if found is None else _positive(_duration(found[1].rstrip(".")))
 
 
+def duration_s(text: str) -> float | None:
+    """Read a duration such as "34.07s" or "1m2s".
+
+    Returns:
+        Seconds, above 0, or None.
+    """
+    return _positive(_duration(text.strip()))
+
+
 def _from_limits(headers: Mapping[str, str], now: datetime) -> float | None:
     """Use the reset times of the limits that are used up; of all limits if none says so."""
     waits: dict[str, float | None] = {}

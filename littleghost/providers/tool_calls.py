@@ -23,6 +23,13 @@ from littleghost.providers.wire_text import clean_text
 _USABLE_ID = re.compile(r"[\x21-\x7e]{1,2048}")
 
 
+def fresh_id(wanted: str | None, taken: Collection[str]) -> str:
+    """Give the id that a service chose for a call, or a new one if that cannot be used."""
+    if wanted is None or wanted in taken or not _USABLE_ID.fullmatch(wanted):
+        return f"call_{uuid.uuid4().hex[:24]}"
+    return wanted
+
+
 @dataclass(frozen=True, slots=True)
 class _Delta:
     """One piece as the server sent it; None is missing."""
@@ -167,9 +174,7 @@ class CallAssembler:
 
     def _open(self, delta: _Delta) -> _Slot:
         is_repeat = any(delta.id is not None and s.wire_id == delta.id for s in self._slots)
-        id_ = delta.id
-        if id_ is None or id_ in self._ids or not _USABLE_ID.fullmatch(id_):
-            id_ = f"call_{uuid.uuid4().hex[:24]}"
+        id_ = fresh_id(delta.id, self._ids)
         self._ids.add(id_)
         slot = _Slot(len(self._slots), delta.index, delta.id, id_, is_repeat)
         self._slots.append(slot)

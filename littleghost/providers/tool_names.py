@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from littleghost.errors import InvalidRequestError
 
@@ -28,18 +28,33 @@ def wire_name(name: str) -> str:
     return f"{stem or 'tool'}_{digest}"
 
 
+def letter_first_name(name: str) -> str:
+    """Give the name to send to services that want a letter or an underscore first."""
+    wire = wire_name(name)
+    if wire[0].isalpha() or wire[0] == "_":
+        return wire
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"t_{wire[: _STEM - 2].strip('-')}_{digest}"
+
+
 class WireNames:
     """The names of the tools offered in one request."""
 
-    def __init__(self, names: Iterable[str] = ()) -> None:
+    def __init__(
+        self, names: Iterable[str] = (), to_wire: Callable[[str], str] = wire_name
+    ) -> None:
         """Map the names.
+
+        Args:
+            names: The tools' own names.
+            to_wire: The rule of the service.
 
         Raises:
             InvalidRequestError: Two tools have one name on the wire.
         """
         self._originals: dict[str, str] = {}
         for name in names:
-            other = self._originals.setdefault(wire_name(name), name)
+            other = self._originals.setdefault(to_wire(name), name)
             if other != name:
                 raise InvalidRequestError(f"tools {other!r} and {name!r} need different names")
 

@@ -72,3 +72,11 @@ def encode_body(body: Mapping[str, Any]) -> bytes:
         raise InvalidRequestError(
             f"the model request cannot be written as JSON: {error}"
         ) from error
+
+
+def mappings_of(value: object) -> list[Mapping[str, Any]]:
+    """Give the objects in a list, and none for any other value."""
+    if not isinstance(value, list):
+        return []
+    found = (item for item in cast("list[object]", value) if isinstance(item, Mapping))
+    return [cast("Mapping[str, Any]", item) for item in found]

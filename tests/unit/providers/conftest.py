@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 from wire_server import Exchange, WireServer
 
-from littleghost.providers.anthropic import Anthropic
+from littleghost.providers.dialects import DIALECTS
 from littleghost.providers.http import HttpLimits
-from littleghost.providers.openai_compatible import OpenAICompatible
 from littleghost.providers.profiles import PROFILES
 
 
@@ -26,7 +25,7 @@ def connect() -> Iterator[Callable[..., Any]]:
     def make(server: WireServer, profile: str = "openai_compatible", **options: Any):
         names = ("open_timeout_s", "read_timeout_s", "max_response_bytes", "per_transport")
         limits = HttpLimits(**{name: options.pop(name) for name in names if name in options})
-        service = Anthropic if PROFILES[profile].dialect == "messages" else OpenAICompatible
+        service = DIALECTS[PROFILES[profile].dialect].load()
         provider = service(PROFILES[profile], base_url=server.url, limits=limits, **options)
         made.append(provider)
         return provider
@@ -34,3 +33,14 @@ def connect() -> Iterator[Callable[..., Any]]:
     yield make
     for provider in made:
         provider.close()
+
+
+@pytest.fixture
+def connect_responses(connect: Callable[..., Any]) -> Callable[..., Any]:
+    """Make providers of the Responses dialect, with a key, that are closed with the test."""
+
+    def make(server: WireServer, **options: Any):
+        usual = {"api_key": "test-key", "read_timeout_s": 10}
+        return connect(server, "openai_responses", **{**usual, **options})
+
+    return make

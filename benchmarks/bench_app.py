@@ -78,6 +78,8 @@ class InstantProvider:
             finish="tool_calls" if uses else "stop",
             usage=Usage(input=100, output=50),
         )
+        if counter is not None and not uses:
+            counter.add()
         yield ModelEvent("message_stop", {}, response)
 
     def close(self) -> None:

@@ -19,6 +19,7 @@ from benchmarks.bench_app import Bench, Counter, last, noop, step
 from benchmarks.rig import Rig, Worker, wait_until
 
 PAYLOAD = "x" * 200
+RUN_TASKS = 3
 # Tasks of one run; an agent's task is a turn or a call, and its last turn makes the number odd.
 LENGTHS = (10, 100, 1000)
 
@@ -58,19 +59,21 @@ class Drain:
 def drain(
     rig: Rig,
     worker: Worker,
-    tasks: int,
-    send: Callable[[], None],
-    is_done: Callable[[], bool],
+    runs: int,
+    send: Callable[[int], None],
+    is_done: Callable[[int], bool],
 ) -> Drain:
-    """Queue work before a frozen worker, let it go, and measure."""
+    """Queue runs before a frozen worker, let it go, and measure; a few before that warm it up."""
+    warming = max(10, runs // 10)
+    send(warming)
+    wait_until(lambda: is_done(warming))
     worker.freeze()
-    send()
+    send(runs)
     cpu, redis_cpu, started = worker.cpu_s(), rig.redis_cpu_s(), time.monotonic()
     worker.thaw()
-    wait_until(is_done)
-    return Drain(
-        tasks, time.monotonic() - started, worker.cpu_s() - cpu, rig.redis_cpu_s() - redis_cpu
-    )
+    wait_until(lambda: is_done(runs))
+    took = time.monotonic() - started
+    return Drain(runs * RUN_TASKS, took, worker.cpu_s() - cpu, rig.redis_cpu_s() - redis_cpu)
 
 
 def celery_drains(rig: Rig, count: int, pool: str) -> dict[str, Drain]:
@@ -80,14 +83,14 @@ def celery_drains(rig: Rig, count: int, pool: str) -> dict[str, Drain]:
         task.app.conf.broker_url = rig.url
     worker = rig.worker("celery", "celery", pool)
 
-    def send_noops() -> None:
+    def send_noops(runs: int) -> None:
         counter.reset()
-        for _ in range(count * 3):
+        for _ in range(runs * RUN_TASKS):
             noop.apply_async((PAYLOAD,), queue="celery")
 
-    def send_chains() -> None:
+    def send_chains(runs: int) -> None:
         counter.reset()
-        for _ in range(count):
+        for _ in range(runs):
             chain(
                 step.s(PAYLOAD).set(queue="celery"),
                 step.s().set(queue="celery"),
@@ -96,10 +99,10 @@ def celery_drains(rig: Rig, count: int, pool: str) -> dict[str, Drain]:
 
     found = {
         "celery no-op task": drain(
-            rig, worker, count * 3, send_noops, lambda: counter.value >= count * 3
+            rig, worker, count, send_noops, lambda runs: counter.value >= runs * RUN_TASKS
         ),
         "celery chain of 3": drain(
-            rig, worker, count * 3, send_chains, lambda: counter.value >= count
+            rig, worker, count, send_chains, lambda runs: counter.value >= runs
         ),
     }
     worker.stop()
@@ -110,18 +113,23 @@ def celery_drains(rig: Rig, count: int, pool: str) -> dict[str, Drain]:
 def our_drains(rig: Rig, count: int, pool: str) -> dict[str, Drain]:
     """Measure runs of 3 tasks, with the next task run in place and with each queued."""
     found = {}
+    counter = Counter(rig.counter_path)
+
+    def send(runs: int) -> None:
+        counter.reset()
+        for _ in range(runs):
+            Bench.enqueue("chain 1")
+
+    def is_done(runs: int) -> bool:
+        # Redis is asked only at the end, since Celery's chains are waited for without it.
+        return counter.value >= runs and rig.live() == 0
+
     for name, extra in (
         ("run of 3 tasks, in place", {}),
         ("run of 3 tasks, each queued", {"LITTLEGHOST_IN_PLACE_MAX": "1"}),
     ):
         worker = rig.worker("ours", "lg.turns,lg.tools", pool, **extra)
-        found[name] = drain(
-            rig,
-            worker,
-            count * 3,
-            lambda: [Bench.enqueue("chain 1") for _ in range(count)] and None,
-            lambda: rig.live() == 0,
-        )
+        found[name] = drain(rig, worker, count, send, is_done)
         worker.stop()
         rig.clear()
     return found

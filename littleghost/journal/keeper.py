@@ -10,6 +10,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from redis.exceptions import NoScriptError
@@ -25,6 +26,9 @@ from littleghost.journal.workers import Workers
 logger = logging.getLogger("littleghost.keeper")
 # How many due entries of one kind and partition one round handles.
 ROUND_LIMIT = 500
+# Seconds of a round for looking at runs that are probably well, and for clearing up. What is urgent
+# (timers, deadlines, tasks of dead workers) must not wait until a burst of runs was looked at.
+CARE_S = 0.25
 # How many pieces of one run it clears up in a round.
 CLEAR_PIECES = 200
 # A message published this shortly before the newest delivered one may still be on its way.
@@ -91,6 +95,7 @@ class Keeper:
         delivered = _newest([row[7] for row in sweeps])
         for partition, row in enumerate(sweeps):
             self._partition(partition, row, alive, delivered)
+        self._care(sweeps)
         if time.monotonic() - self._forgot_at >= FORGET_EVERY_S:
             self._forgot_at = time.monotonic()
             self._workers.forget_dead()
@@ -116,7 +121,7 @@ class Keeper:
     def _partition(
         self, partition: int, row: list[Any], alive: set[str], delivered: Mapping[str, int]
     ) -> None:
-        _now, fired, unclaimed, deadlines, stops, audits, holders, _, clearing = row
+        _now, fired, unclaimed, deadlines, stops, _, holders, _, _ = row
         journal = self._journal
         journal.publish(ready_tasks(fired))
         for run_id in deadlines:
@@ -129,10 +134,20 @@ class Keeper:
                 self._reclaim(partition, worker)
         if unclaimed:
             self._republish(partition, unclaimed, delivered)
-        for run_id in audits:
-            self.audit(run_id, mend=True)
-        for run_id in clearing:
-            journal.clear(run_id, pieces=CLEAR_PIECES)
+
+    def _care(self, sweeps: Sequence[Sequence[Any]]) -> None:
+        """Audit and clear up, the longest due first, while there is time; the rest stays due."""
+        until = time.monotonic() + CARE_S
+        for due in zip_longest(*(row[8] for row in sweeps)):
+            if time.monotonic() > until:
+                return
+            for run_id in filter(None, due):
+                self._journal.clear(run_id, pieces=CLEAR_PIECES)
+        for due in zip_longest(*(row[5] for row in sweeps)):
+            if time.monotonic() > until:
+                return
+            for run_id in filter(None, due):
+                self.audit(run_id, mend=True)
 
     def _reclaim(self, partition: int, worker: str) -> None:
         prefix = keys.prefix(partition)

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from littleghost.journal import keys
 from tests.acceptance.conftest import SHOP, Place
 from tests.acceptance.processes import environment, littleghost
 from tests.support.redis_server import Server
@@ -49,7 +50,7 @@ def test_a_redis_that_may_forget_fails() -> None:
 
 
 def test_a_journal_of_other_partitions_fails(place: Place) -> None:
-    place.client.set("lg:schema", '{"version": 1, "partitions": 3}')
+    place.client.set(keys.SCHEMA, json.dumps({"version": keys.SCHEMA_VERSION, "partitions": 3}))
     done = littleghost("doctor", env=place.env)
     assert done.returncode == 1
     assert "LITTLEGHOST_PARTITIONS=3" in done.stdout

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from littleghost.journal import keys
 from tests.faults.fleet import RedisServer, wait_until
 from tests.integration.processes import QUIET, CeleryWorker, Site, site
 
@@ -33,7 +34,7 @@ def refused(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Cele
         client.select(1)
         client.set("lg:schema", json.dumps({"version": 99, "partitions": 16}))
         client.select(2)
-        client.set("lg:schema", json.dumps({"version": 1, "partitions": 4}))
+        client.set("lg:schema", json.dumps({"version": keys.SCHEMA_VERSION, "partitions": 4}))
         client.select(3)
         client.set("lg:schema", "something else")
         client.select(0)

@@ -30,6 +30,10 @@ class AnswerStream(Protocol):
         """Take a whole answer that came as one JSON value."""
         ...
 
+    def finish(self) -> list[ModelEvent]:
+        """Close the answer at the clean end of the stream."""
+        ...
+
 
 def read_answer(answer: HttpAnswer, stream: AnswerStream) -> Iterator[ModelEvent]:
     """Give the events of a body as its bytes come.

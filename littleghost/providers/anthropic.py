@@ -2,89 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from typing import Any
 
-from littleghost.providers.answer_reader import read_answer
 from littleghost.providers.anthropic_request import build_request, reasoning_origin
 from littleghost.providers.anthropic_stream import MessageStream
-from littleghost.providers.base import CallControl, ModelEvent, ModelRequest
-from littleghost.providers.credentials import ApiKey, key_for
+from littleghost.providers.base import ModelRequest
 from littleghost.providers.history import call_ids
-from littleghost.providers.http import HttpLimits, HttpService
 from littleghost.providers.profiles import Profile
+from littleghost.providers.service import Prepared, ServiceProvider
 from littleghost.providers.tool_names import WireNames
 from littleghost.providers.wire_text import encode_body
 
 _VERSION = "2023-06-01"
 
 
-class Anthropic:
-    """Asks one service, over connections that it keeps for the next request.
+class Anthropic(ServiceProvider):
+    """Asks one service in the dialect of Anthropic's Messages API; see `ServiceProvider`.
 
-    Thread-safe and fork-safe. Its repr shows no credentials.
+    Its base URL may end with `/v1` or not; its headers may hold `anthropic-beta`.
     """
 
-    def __init__(
-        self,
-        profile: Profile,
-        *,
-        base_url: str = "",
-        api_key: ApiKey = None,
-        headers: Mapping[str, str] | None = None,
-        limits: HttpLimits | None = None,
-        allow_insecure_http: bool = False,
-    ) -> None:
-        """Check what can be checked; nothing is opened.
-
-        Args:
-            profile: The service's habits.
-            base_url: Where it is, if not where the profile says; with or without `/v1`.
-            api_key: Its key, or a function that gives one for each request.
-            headers: Further headers, such as `anthropic-beta`.
-            limits: How long to wait and how much to take.
-            allow_insecure_http: Let it be reached unencrypted on another host.
-
-        Raises:
-            ConfigurationError: The base URL is missing or cannot be used.
-        """
-        self.profile = profile
-        self._api_key = api_key
-        self._headers = {"anthropic-version": _VERSION, **profile.headers, **(headers or {})}
-        self._service = HttpService(
-            base_url or profile.base_url,
-            limits=limits,
-            allow_insecure_http=allow_insecure_http,
-        )
+    def __init__(self, profile: Profile, **options: Any) -> None:
+        """Check what can be checked; options and errors as for `ServiceProvider`."""
+        super().__init__(profile, **options)
+        self._headers = {"anthropic-version": _VERSION, **self._headers}
         has_version = self._service.base_url.endswith("/v1")
         self._path = "/messages" if has_version else "/v1/messages"
 
-    def __repr__(self) -> str:
-        return f"Anthropic({self.profile.name!r}, base_url={self._service.base_url!r})"
-
-    def stream(self, request: ModelRequest, control: CallControl) -> Iterator[ModelEvent]:
-        """Ask the model and yield its answer as it comes.
-
-        Raises:
-            CredentialError: The service needs a key and there is none.
-            ProviderError: The service failed.
-            ControlError: The request was cut.
-        """
-        control.check()
+    def _prepare(self, request: ModelRequest) -> Prepared:
         names = WireNames(spec.name for spec in request.tools)
-        body = encode_body(build_request(request, self.profile))
-        key = key_for(self.profile, self._api_key)
-        headers = {"x-api-key": key, **self._headers} if key else self._headers
-        answer = MessageStream(
-            who=self._service.host,
-            names=names,
-            taken_ids=call_ids(request.messages),
-            origin=reasoning_origin(self.profile, request.model),
+        return Prepared(
+            self._path,
+            encode_body(build_request(request, self.profile)),
+            MessageStream(
+                who=self._service.host,
+                names=names,
+                taken_ids=call_ids(request.messages),
+                origin=reasoning_origin(self.profile, request.model),
+            ),
         )
-        secrets = (key,) if key else ()
-        with self._service.post(self._path, body, headers, control, secrets=secrets) as http:
-            yield from read_answer(http, answer)
-        yield from answer.finish()
 
-    def close(self) -> None:
-        """Give back this process's connections."""
-        self._service.close()
+    def _key_header(self, key: str) -> Mapping[str, str]:
+        return {"x-api-key": key}

@@ -7,46 +7,22 @@ are numbered in a row, so their ids need not be kept.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from littleghost.engine.commands import CancelParticipants, Command, Join, Start
+from littleghost.engine.commands import CancelParticipants, Join, Start
 from littleghost.engine.opening import advance_id
-from littleghost.engine.ports import Collaborators, Lease
-from littleghost.engine.replay_steps import StepRequest, not_needed, start_request
-from littleghost.engine.steps import CLOSE_PIECE, START_PIECE, Children
+from littleghost.engine.replay_steps import OpenOperation, not_needed, start_request
+from littleghost.engine.steps import CLOSE_PIECE, START_PIECE
 from littleghost.failure import Failure
 
 
-class ManySteps:
+class ManySteps(OpenOperation):
     """An open operation of many children without bounds of their own, in one advance.
 
     The state's `open` is `{"i": index, "from": number of the first child, "begun": how many were
     started, "closed": how many ends were told, "cut": participants that were stopped}`.
-
-    Attributes:
-        commands: What is to be done.
-        wake_s: Seconds until the workflow must look again, or None.
     """
-
-    def __init__(
-        self,
-        lease: Lease,
-        env: Collaborators,
-        state: dict[str, Any],
-        children: Children,
-        requests: Sequence[StepRequest],
-        *,
-        width: int,
-        settle: bool,
-    ) -> None:
-        """Look at the operation that the state holds; the state is changed in place."""
-        self.commands: list[Command] = []
-        self.wake_s: float | None = None
-        self._lease, self._env, self._state = lease, env, state
-        self._open: dict[str, Any] = state["open"]
-        self._children, self._requests = children, requests
-        self._width, self._settle = width, settle
 
     @staticmethod
     def opened(index: int, state: Mapping[str, Any]) -> dict[str, Any]:

@@ -87,8 +87,8 @@ class Ended:
     stopped: bool = False
 
 
-class OpenSteps:
-    """The open operation of a workflow, in one advance.
+class OpenOperation:
+    """The children a workflow waits for, in one advance; how they are kept differs.
 
     Attributes:
         commands: What is to be done.
@@ -113,6 +113,14 @@ class OpenSteps:
         self._open: dict[str, Any] = state["open"]
         self._children, self._requests = children, requests
         self._width, self._settle = width, settle
+
+    def go_on(self) -> list[dict[str, Any]] | None:
+        """Do what is next; gives how each child ended when nothing of the operation is left."""
+        raise NotImplementedError
+
+
+class OpenSteps(OpenOperation):
+    """An open operation whose children are looked at one by one."""
 
     @staticmethod
     def opened(index: int, count: int) -> dict[str, Any]:

@@ -11,10 +11,11 @@ from typing import Any, cast
 
 from littleghost.errors import StreamError
 from littleghost.messages import Message, ToolUse
+from littleghost.providers.answer_frame import AnswerFrame
 from littleghost.providers.answer_reader import chunk_of
 from littleghost.providers.anthropic_blocks import BlockAssembler
 from littleghost.providers.anthropic_usage import UsageCounts
-from littleghost.providers.base import FinishReason, ModelEvent, ModelResponse
+from littleghost.providers.base import FinishReason, ModelEvent
 from littleghost.providers.failures import failure_of_object
 from littleghost.providers.openai_delta import text_of
 from littleghost.providers.tool_names import WireNames
@@ -47,9 +48,7 @@ class MessageStream:
         """
         self.is_done = False
         self._who = who
-        self._id = ""
-        self._model = ""
-        self._has_started = False
+        self._frame = AnswerFrame()
         self._stop = ""
         self._counts = UsageCounts()
         self._blocks = BlockAssembler(names or WireNames(), taken_ids, origin)
@@ -110,16 +109,8 @@ class MessageStream:
         if not self.is_done or not (self._stop or blocks):
             raise StreamError(f"the answer of {self._who} ended before it was complete")
         usage = self._counts.usage
-        if usage is not None:
-            events.append(ModelEvent("usage", {"usage": usage.to_json()}))
-        response = ModelResponse(
-            message=Message("assistant", tuple(blocks)),
-            finish=self._reason(any(isinstance(block, ToolUse) for block in blocks)),
-            usage=usage,
-            model=self._model,
-            id=self._id,
-        )
-        return [*events, ModelEvent("message_stop", {}, response)]
+        reason = self._reason(any(isinstance(block, ToolUse) for block in blocks))
+        return [*events, *self._frame.stop(Message("assistant", tuple(blocks)), reason, usage)]
 
     def _take(self, kind: str, chunk: Mapping[str, Any]) -> list[ModelEvent]:
         index = chunk.get("index")
@@ -145,12 +136,10 @@ class MessageStream:
 
     def _begin(self, message: Mapping[str, Any]) -> list[ModelEvent]:
         self._counts.take(message.get("usage"))
-        if self._has_started:
-            return []
-        self._has_started = True
-        self._id = text_of(message.get("id"))
-        self._model = text_of(message.get("model"))
-        return [ModelEvent("message_start", {"id": self._id, "model": self._model})]
+        if not self._frame.has_started:
+            self._frame.id = text_of(message.get("id"))
+            self._frame.model = text_of(message.get("model"))
+        return self._frame.start()
 
     def _reason(self, has_calls: bool) -> FinishReason:
         # A complete call decides, not the label; only a cut or a refusal has a veto.

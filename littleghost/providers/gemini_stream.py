@@ -16,8 +16,9 @@ from littleghost.errors import (
     StreamError,
 )
 from littleghost.messages import Message, ToolUse
+from littleghost.providers.answer_frame import AnswerFrame
 from littleghost.providers.answer_reader import chunk_of
-from littleghost.providers.base import FinishReason, ModelEvent, ModelResponse
+from littleghost.providers.base import FinishReason, ModelEvent
 from littleghost.providers.failures import failure_of_object
 from littleghost.providers.gemini_parts import GeminiParts
 from littleghost.providers.gemini_usage import read_usage
@@ -72,9 +73,7 @@ class GeminiStream:
         """
         self.is_done = False
         self._who = who
-        self._id = ""
-        self._model = ""
-        self._has_started = False
+        self._frame = AnswerFrame()
         self._finish = ""
         self._told = ""
         self._usage: dict[str, Any] = {}
@@ -133,17 +132,7 @@ class GeminiStream:
         has_calls = any(isinstance(block, ToolUse) for block in blocks)
         reason = self._reason(has_calls, bool(blocks))
         usage = read_usage(self._usage)
-        if usage is not None:
-            events.append(ModelEvent("usage", {"usage": usage.to_json()}))
-        response = ModelResponse(
-            message=Message("assistant", tuple(blocks)),
-            finish=reason,
-            usage=usage,
-            model=self._model,
-            id=self._id,
-        )
-        events.append(ModelEvent("message_stop", {}, response))
-        return events
+        return [*events, *self._frame.stop(Message("assistant", tuple(blocks)), reason, usage)]
 
     def _reason(self, has_calls: bool, has_content: bool) -> FinishReason:
         word = self._finish
@@ -167,16 +156,14 @@ class GeminiStream:
     def _take(self, chunk: Mapping[str, Any]) -> list[ModelEvent]:
         if chunk.get("error"):
             raise failure_of_object(self._who, chunk)
-        self._id = self._id or clean_text(text_of(chunk.get("responseId")))
-        self._model = self._model or clean_text(text_of(chunk.get("modelVersion")))
+        frame = self._frame
+        frame.id = frame.id or clean_text(text_of(chunk.get("responseId")))
+        frame.model = frame.model or clean_text(text_of(chunk.get("modelVersion")))
         usage = chunk.get("usageMetadata")
         if isinstance(usage, Mapping):
             # Snapshots; the first ones lack counts that only the end knows.
             self._usage.update(cast("Mapping[str, Any]", usage))
-        events: list[ModelEvent] = []
-        if not self._has_started:
-            self._has_started = True
-            events.append(ModelEvent("message_start", {"id": self._id, "model": self._model}))
+        events = frame.start()
         candidate = _first_candidate(chunk)
         if candidate is None:
             self._take_feedback(chunk.get("promptFeedback"))

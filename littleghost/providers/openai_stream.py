@@ -11,8 +11,9 @@ from typing import Any, cast
 
 from littleghost.errors import ProviderError, StreamError
 from littleghost.messages import Block, Message, Reasoning, Text
+from littleghost.providers.answer_frame import AnswerFrame
 from littleghost.providers.answer_reader import DONE, chunk_of
-from littleghost.providers.base import FinishReason, ModelEvent, ModelResponse
+from littleghost.providers.base import FinishReason, ModelEvent
 from littleghost.providers.failures import failure_of_object
 from littleghost.providers.openai_delta import (
     Collected,
@@ -57,9 +58,7 @@ class ChatStream:
         self.is_done = False
         self._who = who
         self._origin = origin
-        self._id = ""
-        self._model = ""
-        self._has_started = False
+        self._frame = AnswerFrame()
         self._finish: str | None = None
         self._usage: Usage | None = None
         self._text = Collected("text_delta")
@@ -116,23 +115,14 @@ class ChatStream:
             raise StreamError(f"the answer of {self._who} ended before it was complete")
         uses, call_events = self._calls.finish()
         events.extend(call_events)
-        if self._usage is not None:
-            events.append(ModelEvent("usage", {"usage": self._usage.to_json()}))
         blocks: list[Block] = []
         if self._reasoning.text or self._details:
             details = {"origin": self._origin, "items": self._details} if self._details else None
             blocks.append(Reasoning(self._reasoning.text, details=details))
         if self._text.text:
             blocks.append(Text(self._text.text))
-        response = ModelResponse(
-            message=Message("assistant", (*blocks, *uses)),
-            finish=self._reason(bool(uses)),
-            usage=self._usage,
-            model=self._model,
-            id=self._id,
-        )
-        events.append(ModelEvent("message_stop", {}, response))
-        return events
+        message = Message("assistant", (*blocks, *uses))
+        return [*events, *self._frame.stop(message, self._reason(bool(uses)), self._usage)]
 
     def _reason(self, has_calls: bool) -> FinishReason:
         # A complete call decides, not the label; only a cut or a filter has a veto.
@@ -148,13 +138,10 @@ class ChatStream:
         failure = self._failure_in(chunk, choice, event)
         if failure is not None:
             raise failure
-        self._id = self._id or text_of(chunk.get("id"))
-        self._model = self._model or text_of(chunk.get("model"))
+        self._frame.id = self._frame.id or text_of(chunk.get("id"))
+        self._frame.model = self._frame.model or text_of(chunk.get("model"))
         self._take_usage(chunk, choice)
-        events: list[ModelEvent] = []
-        if not self._has_started:
-            self._has_started = True
-            events.append(ModelEvent("message_start", {"id": self._id, "model": self._model}))
+        events = self._frame.start()
         if choice is not None:
             delta: object = choice.get("delta") or choice.get("message")
             if isinstance(delta, Mapping):

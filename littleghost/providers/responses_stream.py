@@ -10,8 +10,9 @@ from collections.abc import Collection, Mapping
 from typing import Any, cast
 
 from littleghost.errors import ProviderError, StreamError
+from littleghost.providers.answer_frame import AnswerFrame
 from littleghost.providers.answer_reader import DONE, chunk_of
-from littleghost.providers.base import FinishReason, ModelEvent, ModelResponse
+from littleghost.providers.base import FinishReason, ModelEvent
 from littleghost.providers.failures import failure_of_object
 from littleghost.providers.openai_delta import text_of
 from littleghost.providers.openai_usage import read_usage
@@ -60,9 +61,7 @@ class ResponsesStream:
         """
         self.is_done = False
         self._who = who
-        self._id = ""
-        self._model = ""
-        self._has_started = False
+        self._frame = AnswerFrame()
         self._cut: FinishReason | None = None
         self._usage: Usage | None = None
         self._output = Output(names or WireNames(), taken_ids, origin)
@@ -111,16 +110,8 @@ class ResponsesStream:
         if not self.is_done:
             raise StreamError(f"the answer of {self._who} ended before it was complete")
         message, events = self._output.finish()
-        if self._usage is not None:
-            events.append(ModelEvent("usage", {"usage": self._usage.to_json()}))
-        response = ModelResponse(
-            message=message,
-            finish=self._cut or ("tool_calls" if message.tool_uses else "stop"),
-            usage=self._usage,
-            model=self._model,
-            id=self._id,
-        )
-        return [*events, ModelEvent("message_stop", {}, response)]
+        reason = self._cut or ("tool_calls" if message.tool_uses else "stop")
+        return [*events, *self._frame.stop(message, reason, self._usage)]
 
     def _take(self, chunk: Mapping[str, Any], kind: str) -> list[ModelEvent]:
         response: object = chunk.get("response")
@@ -151,12 +142,9 @@ class ResponsesStream:
                 return []
 
     def _start(self, body: Mapping[str, Any]) -> list[ModelEvent]:
-        self._id = self._id or text_of(body.get("id"))
-        self._model = text_of(body.get("model")) or self._model
-        if self._has_started:
-            return []
-        self._has_started = True
-        return [ModelEvent("message_start", {"id": self._id, "model": self._model})]
+        self._frame.id = self._frame.id or text_of(body.get("id"))
+        self._frame.model = text_of(body.get("model")) or self._frame.model
+        return self._frame.start()
 
     def _end(self, body: Mapping[str, Any], kind: str) -> list[ModelEvent]:
         """Take the whole answer. Its status decides, not the name of the event it came in."""

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -24,6 +24,7 @@ from littleghost.providers import ModelRequest, ToolSpec
 from littleghost.providers.anthropic_request import build_request
 from littleghost.providers.profiles import PROFILES
 from littleghost.providers.wire_text import encode_body
+from tests.support.sdk_types import walk
 
 try:
     from anthropic.types import message_create_params
@@ -35,16 +36,6 @@ except ImportError:
 ORIGIN = {"origin": "anthropic:m"}
 SPEC = ToolSpec("files.read", "Read a file.", {"type": "object", "properties": {}})
 BODY: TypeAdapter[Any] = TypeAdapter(message_create_params.MessageCreateParamsStreaming)
-
-
-def walk(value: object) -> None:
-    """Look at every item: iterables are validated only when they are read."""
-    if isinstance(value, Mapping):
-        for item in value.values():
-            walk(item)
-    elif isinstance(value, Iterable) and not isinstance(value, str | bytes):
-        for item in value:
-            walk(item)
 
 
 def judge(body: Mapping[str, Any]) -> None:

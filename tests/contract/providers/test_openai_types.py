@@ -1,7 +1,7 @@
 """The official SDK's own types judge the requests of the Responses dialect."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -20,6 +20,7 @@ from littleghost.messages import (
 )
 from littleghost.providers import ModelRequest, ToolSpec
 from littleghost.providers.responses_request import build_request
+from tests.support.sdk_types import walk
 
 try:
     from openai.types.responses.response_create_params import ResponseCreateParamsStreaming
@@ -76,16 +77,6 @@ REQUEST = ModelRequest(
         },
     },
 )
-
-
-def walk(value: Any) -> None:
-    """Iterable fields are validated only when they are read."""
-    if isinstance(value, Mapping):
-        for item in value.values():
-            walk(item)
-    elif isinstance(value, Iterable) and not isinstance(value, str | bytes):
-        for item in value:
-            walk(item)
 
 
 def check(body: Mapping[str, Any]) -> None:
